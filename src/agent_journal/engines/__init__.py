@@ -1,0 +1,1 @@
+"""What does the work behind the ports: files, indexes, embedders."""

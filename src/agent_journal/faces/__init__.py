@@ -1,0 +1,1 @@
+"""The ways in: a command line, an MCP server, and what hosts tell about themselves."""

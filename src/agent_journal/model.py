@@ -1,0 +1,424 @@
+"""What the journal speaks of: entries, drafts, queries and hits, as values that do no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Literal, NewType
+
+from agent_journal.errors import (
+    ForbiddenCharacterError,
+    InvalidDateError,
+    InvalidFieldError,
+    TitleMissingError,
+    TitleTooLongError,
+)
+
+TITLE_LIMIT = 300
+ENTRY_LIMIT_BYTES = 1024 * 1024
+LIMIT_DEFAULT = 20
+LIMIT_MAX = 50
+
+EntryId = NewType("EntryId", str)
+"""The stem of an entry's file: ``YYYYMMDD-HHMMSS-mmm`` in UTC for ours, any name for others."""
+
+Mode = Literal["hybrid", "lexical"]
+FoundBy = Literal["title", "lexical", "dense"]
+Scalar = str | int | float | bool | None
+Value = Scalar | Sequence["Value"] | Mapping[str, "Value"]
+"""What a frontmatter key beyond ours may hold."""
+
+FRONTMATTER_KEYS = frozenset(
+    {"title", "created", "project", "model", "provider", "agent", "session_id", "tags"}
+)
+_FORBIDDEN = re.compile("[\x00\ud800-\udfff]")
+_AGE = re.compile(r"(\d{1,6})\s*([hdw])", re.IGNORECASE)
+_AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_BLANK_LINES_BEFORE = re.compile(r"\A(?:[^\S\n]*\n)+|\A\s+\Z")
+_BLANK_LINES_AFTER = re.compile(r"(?:\n[^\S\n]*)+\Z")
+_DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where an entry comes from; an empty string means that it is not known.
+
+    Attributes:
+        project: the project's directory, or whatever else names it.
+        model: the language model that wrote the entry.
+        provider: who served that model.
+        agent: the agent's name within its host, or the host's.
+        session: the host's id of the conversation (``session_id`` in frontmatter).
+    """
+
+    project: str = ""
+    model: str = ""
+    provider: str = ""
+    agent: str = ""
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a caller wants written; a draft that exists keeps the rules of an entry.
+
+    Titles have their white-space runs made one space. Bodies lose surrounding blank lines, and
+    CRLF and CR become LF. Tags are trimmed, empty ones dropped, and those that differ only in case
+    joined under their first spelling.
+
+    Attributes:
+        created: when it happened, for imports (UTC unless it says otherwise); None means now.
+        extra: further frontmatter, kept as it is; none of our own keys.
+
+    Raises:
+        InvalidDraftError: a subclass of it names the field and the limit.
+    """
+
+    title: str
+    body: str = ""
+    tags: Sequence[str] = ()
+    provenance: Provenance = Provenance()
+    created: datetime | None = None
+    extra: Mapping[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every field and put it into its one form."""
+        for name in ("title", "body"):
+            _require_text(name, getattr(self, name))
+        for name in Provenance.__slots__:
+            _require_text(name, getattr(self.provenance, name))
+        title = " ".join(self.title.split())
+        if not title:
+            raise TitleMissingError
+        if len(title) > TITLE_LIMIT:
+            raise TitleTooLongError(len(title), TITLE_LIMIT)
+        for key in self.extra:
+            _require_text("extra", key)
+            if not key or key in FRONTMATTER_KEYS:
+                message = f"extra has the key {key!r}; use the draft's own field, or another key"
+                raise InvalidFieldError("extra", message)
+        _require_values("extra", self.extra)
+        set_field = object.__setattr__
+        set_field(self, "title", title)
+        set_field(self, "body", normalise_body(self.body))
+        set_field(self, "tags", normalise_tags(self.tags))
+        set_field(self, "extra", dict(self.extra))
+        if self.created is not None:
+            set_field(self, "created", to_utc(self.created))
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file that can't be read fully: listed, never fatal.
+
+    Attributes:
+        path: the file, absolute.
+        line: where in it, counted from 1; None when it concerns the whole file.
+        reason: what is wrong, in one lower-case sentence.
+    """
+
+    path: str
+    reason: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        """``path:line: reason``, as compilers print it."""
+        return f"{self.path}:{self.line or 1}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry, as its file says it.
+
+    Attributes:
+        created: aware, UTC, whole milliseconds.
+        title: empty when the file gives none; see `heading`.
+        extra: every frontmatter key that isn't ours, in the file's order.
+        problems: what could not be read; not part of the entry's value.
+    """
+
+    id: EntryId
+    title: str
+    body: str
+    created: datetime
+    tags: tuple[str, ...] = ()
+    provenance: Provenance = Provenance()
+    extra: Mapping[str, Value] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = field(default=(), compare=False)
+
+    @property
+    def heading(self) -> str:
+        """The title; for a file without one its first line (at most 80 characters), else its id."""
+        if self.title:
+            return self.title
+        for line in self.body.splitlines():
+            text = line.strip().lstrip("#").strip()
+            if text:
+                return text[:80]
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of an entry that is embedded and quoted: ``body[start:end]``, in characters."""
+
+    ordinal: int
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to look for. Empty strings, None and empty sequences filter nothing.
+
+    Attributes:
+        text: words, identifiers or a sentence; without it the newest entries come first.
+        project: a whole path, or the last part of one; case does not matter.
+        tags: an entry must carry all of them; case does not matter.
+        any_tags: an entry must carry at least one of them.
+        since: entries created at or after it: a datetime, an ISO date or time (UTC unless it says
+            otherwise), or an age such as ``7d``.
+        until: entries created at or before it; a date alone means the end of that day.
+        limit: clamped to 1..50.
+        offset: clamped to 0 and up.
+    """
+
+    text: str = ""
+    project: str = ""
+    tags: Sequence[str] = ()
+    any_tags: Sequence[str] = ()
+    agent: str = ""
+    model: str = ""
+    provider: str = ""
+    session: str = ""
+    since: str | datetime | None = None
+    until: str | datetime | None = None
+    limit: int = LIMIT_DEFAULT
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        """Clamp the page and let None stand for 'no filter'."""
+        set_field = object.__setattr__
+        for name in ("text", "project", "agent", "model", "provider", "session"):
+            set_field(self, name, (getattr(self, name) or "").strip())
+        set_field(self, "tags", normalise_tags(self.tags or ()))
+        set_field(self, "any_tags", normalise_tags(self.any_tags or ()))
+        set_field(self, "limit", min(max(self.limit, 1), LIMIT_MAX))
+        set_field(self, "offset", max(self.offset, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """A query's filters in the form that engines compare: case-folded, instants resolved.
+
+    Attributes:
+        project: equals `fold(entry.project)`, or, when it holds no slash or backslash, equals
+            `fold(project_name(entry.project))`.
+        tags: all of them are among the entry's folded tags.
+        any_tags: at least one is, unless it is empty.
+        agent, model, provider, session: equal the entry's folded value.
+        since, until: milliseconds since the epoch, both inclusive.
+    """
+
+    project: str = ""
+    tags: tuple[str, ...] = ()
+    any_tags: tuple[str, ...] = ()
+    agent: str = ""
+    model: str = ""
+    provider: str = ""
+    session: str = ""
+    since: int | None = None
+    until: int | None = None
+
+    @classmethod
+    def of(cls, query: Query, now: datetime) -> Filters:
+        """Resolve a query's filters at an instant.
+
+        Raises:
+            InvalidDateError: since or until is no date.
+        """
+        return cls(
+            project=fold(query.project),
+            tags=tuple(fold(tag) for tag in query.tags),
+            any_tags=tuple(fold(tag) for tag in query.any_tags),
+            agent=fold(query.agent),
+            model=fold(query.model),
+            provider=fold(query.provider),
+            session=fold(query.session),
+            since=_resolve("since", query.since, now),
+            until=_resolve("until", query.until, now),
+        )
+
+    def accepts(self, entry_created: int, provenance: Provenance, tags: Iterable[str]) -> bool:
+        """Tell whether an entry passes; the meaning that every engine's own filter must have."""
+        if self.project:
+            project = fold(provenance.project)
+            if self.project != project and (
+                _is_path(self.project) or self.project != project_name(project)
+            ):
+                return False
+        for name in ("agent", "model", "provider", "session"):
+            wanted = getattr(self, name)
+            if wanted and wanted != fold(getattr(provenance, name)):
+                return False
+        carried = {fold(tag) for tag in tags}
+        if not carried.issuperset(self.tags):
+            return False
+        if self.any_tags and carried.isdisjoint(self.any_tags):
+            return False
+        if self.since is not None and entry_created < self.since:
+            return False
+        return self.until is None or entry_created <= self.until
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One entry that answers a query.
+
+    Attributes:
+        score: in [0, 1], comparable within one answer only; None when the query had no text.
+        snippet: the passage that matched, or a part of it: always a substring of the entry's body.
+        offset: where the snippet starts in the body, in characters.
+        found_by: the kinds of evidence; empty when the query had no text.
+    """
+
+    entry: Entry
+    score: float | None
+    snippet: str
+    offset: int
+    found_by: tuple[FoundBy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """One page of an answer, and how it was found.
+
+    Attributes:
+        hits: best first; newest first without a text. An entry appears once.
+        total: hits in the whole filtered journal, whatever the page.
+        offset: the page's first hit within them.
+        tags: every tag in the journal with the number of entries that carry it, most used first.
+        mode: ``hybrid`` when words and meaning were both used.
+        reason: why the mode isn't hybrid; empty when it is.
+        backlog: entries that have no vector yet, so that only their words can be found.
+        notices: what else the user should know, such as a folder that can't be read.
+    """
+
+    hits: tuple[Hit, ...]
+    total: int
+    offset: int
+    tags: Mapping[str, int]
+    mode: Mode
+    reason: str
+    backlog: int
+    notices: tuple[str, ...] = ()
+
+
+def fold(text: str) -> str:
+    """Return the form under which filters compare: without case and surrounding blanks."""
+    return text.strip().casefold()
+
+
+def project_name(project: str) -> str:
+    """Return the last part of a project's path, whichever way its slashes lean."""
+    return re.split(r"[/\\]", project.rstrip("/\\"))[-1]
+
+
+def normalise_body(body: str) -> str:
+    """Return a body as it is stored: LF line ends, no blank lines around it."""
+    text = body.replace("\r\n", "\n").replace("\r", "\n")
+    return _BLANK_LINES_BEFORE.sub("", _BLANK_LINES_AFTER.sub("", text, count=1), count=1)
+
+
+def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Trim tags, drop empty ones, and join those that differ only in case; order is kept.
+
+    Raises:
+        InvalidFieldError: a single string was given, or something that is no string.
+    """
+    if isinstance(tags, str):
+        raise InvalidFieldError("tags", "tags is one string; give a list of strings")
+    first_spelling: dict[str, str] = {}
+    for tag in tags:
+        _require_text("tags", tag)
+        trimmed = " ".join(tag.split())
+        if trimmed:
+            first_spelling.setdefault(fold(trimmed), trimmed)
+    return tuple(first_spelling.values())
+
+
+def to_utc(instant: datetime) -> datetime:
+    """Return an instant in UTC, cut to whole milliseconds; without a zone it counts as UTC."""
+    aware = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
+
+
+def to_milliseconds(instant: datetime) -> int:
+    """Return an aware instant as whole milliseconds since the epoch."""
+    return (instant - _EPOCH) // timedelta(milliseconds=1)
+
+
+def from_milliseconds(milliseconds: int) -> datetime:
+    """Return the aware UTC instant of some milliseconds since the epoch."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def entry_id_of(instant: datetime) -> EntryId:
+    """Return the id that an entry created at an aware UTC instant asks for."""
+    return EntryId(f"{instant:%Y%m%d-%H%M%S}-{instant.microsecond // 1000:03d}")
+
+
+def timestamp(instant: datetime) -> str:
+    """Return an aware instant as frontmatter holds it: ISO 8601, UTC, milliseconds, Z."""
+    return to_utc(instant).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _resolve(name: str, value: str | datetime | None, now: datetime) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, datetime):
+        return to_milliseconds(to_utc(value))
+    text = value.strip()
+    if not text:
+        return None
+    try:
+        if age := _AGE.fullmatch(text):
+            return to_milliseconds(to_utc(now - int(age[1]) * _AGE_UNITS[age[2].lower()]))
+        instant = to_milliseconds(to_utc(datetime.fromisoformat(text)))
+    except (ValueError, OverflowError):
+        raise InvalidDateError(name, value) from None
+    if name == "until" and _DATE_ONLY.fullmatch(text):
+        return instant + 86_400_000 - 1
+    return instant
+
+
+def _is_path(project: str) -> bool:
+    return "/" in project or "\\" in project
+
+
+def _require_text(name: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise InvalidFieldError(name, f"{name} is {type(text).__name__}; give a string")
+    if found := _FORBIDDEN.search(text):
+        raise ForbiddenCharacterError(name, found[0], found.start())
+
+
+def _require_values(name: str, value: object) -> None:
+    if isinstance(value, str):
+        _require_text(name, value)
+    elif isinstance(value, Mapping):
+        for key, member in value.items():
+            _require_text(name, key)
+            _require_values(name, member)
+    elif isinstance(value, list | tuple):
+        for member in value:
+            _require_values(name, member)
+    elif not (value is None or isinstance(value, bool | int | float)):
+        message = f"{name} holds {type(value).__name__}; give text, numbers, lists or mappings"
+        raise InvalidFieldError(name, message)

@@ -1,0 +1,451 @@
+"""The doors between the journal and its engines: protocols whose docstrings are the contracts.
+
+Every sentence here is tested by a suite in ``tests/contract/`` that each engine passes.
+All engines may be called from several threads at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from agent_journal.model import Draft, Entry, EntryId, Filters, Problem, Provenance
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector: TypeAlias = NDArray[np.float32]
+    Matrix: TypeAlias = NDArray[np.float32]
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) as a long piece of work goes on."""
+
+
+class Version(NamedTuple):
+    """Changes whenever an entry's file or its sidecar does; opaque, compared for equality only.
+
+    Attributes:
+        entry: the version of the entry's file.
+        sidecar: the version of its sidecar, empty when there is none.
+    """
+
+    entry: str
+    sidecar: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a store holds at one moment.
+
+    Attributes:
+        versions: every entry, by id.
+        problems: what is in the folder but can't be an entry, such as a symlink named ``x.md``.
+    """
+
+    versions: Mapping[EntryId, Version]
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A whole entry's vector as it lies beside the entry.
+
+    Attributes:
+        model: the model's name; vectors are compared only with vectors of the same model.
+        vector: finite numbers, not all zero, as they were written (their length may not be 1).
+    """
+
+    model: str
+    vector: tuple[float, ...]
+
+
+class Store(Protocol):
+    """The entries themselves, each written once."""
+
+    @property
+    def location(self) -> str:
+        """Where the entries are, for messages."""
+        ...
+
+    def listing(self, *, thorough: bool = False) -> Listing:
+        """Return what is stored now.
+
+        Entries and sidecars added, removed, replaced or renamed since the last call are always
+        seen; an edit in place is seen at the latest by a call 2 s after it, or by a thorough one.
+        When nothing changed, the very same object may come back. Nothing is created.
+
+        Args:
+            thorough: look at every file, trusting no earlier listing.
+
+        Raises:
+            JournalUnavailableError: the place is missing or can't be read.
+        """
+        ...
+
+    def read(self, entry_id: EntryId) -> Entry:
+        """Return an entry, however badly its file is formed; `Entry.problems` says what is wrong.
+
+        Raises:
+            EntryNotFoundError: there is no such entry (any string is safe to ask for).
+            StorageError: its file is there and can't be read.
+        """
+        ...
+
+    def append(self, draft: Draft) -> Entry:
+        """Store a new entry and return it with its id; it is durable when this returns.
+
+        The id is that of `Draft.created`, or of now; a taken one moves on by a millisecond until it
+        is free, and `Entry.created` with it. Nothing that exists is ever replaced, whichever
+        processes and threads append at once. Many drafts of one instant take linear time.
+
+        Raises:
+            EntryTooLargeError: the entry would be larger than `ENTRY_LIMIT_BYTES`.
+            WriteFailedError: it could not be made durable; nothing is left of it.
+        """
+        ...
+
+    def read_sidecar(self, entry_id: EntryId) -> Sidecar | None:
+        """Return an entry's sidecar, or None when there is none.
+
+        Raises:
+            InvalidSidecarError: there is one that can't be trusted, such as a legacy array.
+        """
+        ...
+
+    def write_sidecar(self, entry_id: EntryId, sidecar: Sidecar, *, replace: bool = False) -> bool:
+        """Put a sidecar beside an entry, atomically; readers see all of it or none.
+
+        Args:
+            entry_id: an entry that is stored; for any other nothing is written.
+            sidecar: the vector and its model's name.
+            replace: take the place of one that is there; otherwise what is there stays.
+
+        Returns:
+            Whether it was written. A failure is logged and never raised: vectors can be made again.
+        """
+        ...
+
+    def sweep(self, *, older_than_s: float) -> list[str]:
+        """Remove temporary files left by crashed writers, and return their paths.
+
+        Args:
+            older_than_s: leave younger ones alone, since a writer may be at work on them.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedPassage:
+    """A passage as an index keeps it.
+
+    Attributes:
+        ordinal: counted from 0 within the entry.
+        start, end: where it stands in the entry's body, in characters.
+        terms: its lexical terms in order, with repetitions, the title's among them.
+    """
+
+    ordinal: int
+    start: int
+    end: int
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedEntry:
+    """An entry as an index keeps it: everything a search needs but the text.
+
+    Attributes:
+        title_key: the title as `words.title_key` gives it; empty when it can match no query.
+        passages: at least one, in order.
+        sidecar: its valid sidecar, if any: stands in for passage vectors that aren't there yet.
+        problems: what could not be read of its file or its sidecar.
+    """
+
+    id: EntryId
+    version: Version
+    created: datetime
+    provenance: Provenance
+    tags: tuple[str, ...]
+    title_key: str
+    passages: tuple[IndexedPassage, ...]
+    sidecar: Sidecar | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One page of the entries that pass a filter.
+
+    Attributes:
+        total: how many pass.
+        ids: those of the page, newest first, ties by id, highest first.
+    """
+
+    total: int
+    ids: tuple[EntryId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """A query's vector with what an engine needs to compare it.
+
+    Attributes:
+        model: the embedder's name: sidecars of that model stand in for missing passage vectors.
+        identity: the embedder's identity: only passage vectors made by it are compared.
+        vector: float32, shape (dimension,), L2-normalised.
+        floor: the least cosine that makes an entry a hit by itself.
+    """
+
+    model: str
+    identity: str
+    vector: Vector
+    floor: float
+
+
+class Posting(NamedTuple):
+    """A term's occurrences in one passage: keys as in `Evidence`."""
+
+    passage: int
+    term: int
+    occurrences: int
+
+
+class PassageFacts(NamedTuple):
+    """A passage that some evidence speaks of.
+
+    Attributes:
+        entry: the key of its entry in `Evidence.entries`.
+        start, end: where it stands in the entry's body, in characters.
+        length: its number of lexical terms.
+    """
+
+    entry: int
+    start: int
+    end: int
+    length: int
+
+
+class EntryFacts(NamedTuple):
+    """An entry that some evidence speaks of.
+
+    Attributes:
+        created: milliseconds since the epoch.
+        title_key: as `IndexedEntry.title_key`.
+    """
+
+    id: EntryId
+    created: int
+    title_key: str
+
+
+class Nearest(NamedTuple):
+    """An entry's best cosine and the passage that has it.
+
+    Attributes:
+        cosine: in [-1, 1].
+        passage: its key; None when a sidecar stood in: then the whole entry is meant.
+    """
+
+    cosine: float
+    passage: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an index knows about a query, for `ranking` to judge; the same on every engine.
+
+    Keys of passages and entries are opaque integers, valid within this object. Only entries that
+    pass the filters appear in it; the statistics are those of the whole journal.
+
+    Attributes:
+        entry_count: entries in the journal.
+        mean_length: terms per passage, averaged over the journal; 0.0 when it has none.
+        frequencies: for each query term, the number of entries that hold it.
+        postings: every occurrence of a query term; `Posting.term` counts within the query's terms.
+        passages: facts of every passage named in `postings` or `nearest`.
+        entries: facts of every entry named in `passages` or `nearest`.
+        nearest: best cosine of every entry that has a posting, or a cosine of at least the floor,
+            and has a vector of the query's embedder or a sidecar of its model.
+        compared: filtered entries that had such a vector.
+        cosine_mean, cosine_deviation: over the best cosines of those entries; 0.0 without any.
+    """
+
+    entry_count: int
+    mean_length: float
+    frequencies: tuple[int, ...]
+    postings: Sequence[Posting]
+    passages: Mapping[int, PassageFacts]
+    entries: Mapping[int, EntryFacts]
+    nearest: Mapping[int, Nearest] = field(default_factory=dict)
+    compared: int = 0
+    cosine_mean: float = 0.0
+    cosine_deviation: float = 0.0
+
+
+class PassageVectors(NamedTuple):
+    """The vectors of one entry's passages.
+
+    Attributes:
+        version: that of the entry's file when they were made.
+        matrix: float32, shape (passages, dimension), rows L2-normalised, in passage order.
+    """
+
+    id: EntryId
+    version: str
+    matrix: Matrix
+
+
+class Index(Protocol):
+    """Everything derived from the entries; may be lost at any time without losing anything.
+
+    Several processes may use one index at once. A damaged or foreign index is rebuilt or replaced
+    by the engine itself; callers then find it empty.
+    """
+
+    @property
+    def location(self) -> str:
+        """Where the index is, for messages."""
+        ...
+
+    def generation(self) -> object:
+        """Return a token that differs after any change by any process; compare it only."""
+        ...
+
+    def listing(self) -> Mapping[EntryId, Version]:
+        """Return the version under which each entry is indexed."""
+        ...
+
+    def update(self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()) -> None:
+        """Index entries and forget others, all or nothing.
+
+        An entry that is already indexed under the very same version is left as it is. When only the
+        sidecar's version differs, its passages' vectors stay; otherwise they go with the old text.
+        Ids in `removed` that aren't indexed are passed over.
+        """
+        ...
+
+    def clear(self) -> None:
+        """Forget everything, vectors too."""
+        ...
+
+    def select(self, filters: Filters, *, limit: int, offset: int) -> Selection:
+        """Return a page of the entries that pass, newest first."""
+        ...
+
+    def evidence(
+        self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+    ) -> Evidence:
+        """Gather everything known about distinct query terms and a vector, in one consistent view.
+
+        Raises:
+            DimensionMismatchError: the vector's length isn't that of its embedder's vectors.
+        """
+        ...
+
+    def tags(self) -> dict[str, int]:
+        """Return each tag with the number of entries that carry it, most used first, ties by name.
+
+        Tags that differ only in case count as one, under the spelling most entries use (ties: the
+        one that sorts first).
+        """
+        ...
+
+    def problems(self) -> list[Problem]:
+        """Return the problems of all indexed entries, ordered by path and line."""
+        ...
+
+    def count(self) -> int:
+        """Return the number of indexed entries."""
+        ...
+
+    def backlog(self, identity: str) -> int:
+        """Return the number of entries that lack passage vectors of this embedder."""
+        ...
+
+    def claim(self, identity: str, *, limit: int, lease_s: float) -> list[EntryId]:
+        """Take entries out of the backlog to work on, newest first.
+
+        Nobody else is given them until the lease ends or their vectors are there, so that processes
+        share the work. At most `limit`; empty when nothing is left to claim.
+        """
+        ...
+
+    def add_vectors(self, identity: str, vectors: Sequence[PassageVectors]) -> None:
+        """Keep the passage vectors of some entries, durable with the index.
+
+        Vectors made from another version than the indexed one, of unknown entries, or with another
+        number of rows than the entry has passages are passed over.
+
+        Raises:
+            DimensionMismatchError: the embedder's vectors had another length until now.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release files and memory; idempotent."""
+        ...
+
+
+class Baseline(NamedTuple):
+    """How an embedder's cosines lie between texts that have nothing to do with one another."""
+
+    mean: float
+    deviation: float
+
+
+class Embedder(Protocol):
+    """Turns text into vectors, deterministically."""
+
+    @property
+    def name(self) -> str:
+        """The model's public name, as sidecars carry it."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """A hash of whatever decides its vectors: weights, pooling, prefixes, how input is cut."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """The length of its vectors."""
+        ...
+
+    @property
+    def baseline(self) -> Baseline:
+        """Cosines of unrelated texts, measured once for the model."""
+        ...
+
+    @property
+    def floor(self) -> float:
+        """The least cosine that makes an entry a hit by itself, measured once for the model."""
+        ...
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        """Return vectors of passages: float32, shape (len(texts), dimension), rows L2-normalised.
+
+        A row depends on its own text alone, within 1e-3 per component. Any text is accepted, the
+        empty one too; what is too long for the model is cut, so that no text takes over a second.
+        """
+        ...
+
+    def embed_query(self, text: str) -> Vector:
+        """Return a query's vector: float32, shape (dimension,), L2-normalised."""
+        ...
+
+
+class EmbedderLoader(Protocol):
+    """Hands out the embedder once it is loaded; loading goes on in the background."""
+
+    def get(self, wait_s: float) -> Embedder:
+        """Return the embedder, waiting at most so long for it; the first call starts loading.
+
+        After a failure it is tried again, at the earliest 30 s later.
+
+        Raises:
+            EmbedderUnavailableError: it is still loading, can't be loaded, or there is none.
+        """
+        ...
