@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _CONTROLS = re.compile(
     "["
@@ -12,6 +13,7 @@ _CONTROLS = re.compile(
     "\ud800-\udfff"  # no UTF-8 stream can carry them
     "]"
 )
+_FENCES = "`~=-"  # several, lest a body made of one of them makes its own fence endless
 _FENCE_MINIMUM = 3
 
 
@@ -35,31 +37,48 @@ def one_line(text: str, limit: int | None = None) -> str:
     return line if limit is None or len(line) <= limit else line[: limit - 3].rstrip() + "..."
 
 
-def fence(text: str, character: str = "`") -> str:
-    """Return a run of a character that is longer than any within a text, at least 3.
+def fence(text: str) -> str:
+    """Return a run of one character, at least 3, that stands nowhere within a text.
 
     Put on lines of its own above and below the text, it can't be closed or imitated from inside.
     """
-    runs = re.findall(f"{re.escape(character)}+", text)
-    return character * max(_FENCE_MINIMUM, 1 + max(map(len, runs), default=0))
+    longest = {
+        character: max(map(len, re.findall(f"{re.escape(character)}+", text)), default=0)
+        for character in _FENCES
+    }
+    character = min(_FENCES, key=lambda one: max(longest[one], _FENCE_MINIMUM - 1))
+    return character * max(_FENCE_MINIMUM, longest[character] + 1)
 
 
 def head(text: str, limit_bytes: int) -> str:
-    """Return as much of a text's beginning as fits into some bytes of UTF-8, whole lines if it can.
+    """Return a text's beginning that takes at most some bytes of UTF-8 once its controls are shown.
 
-    A first line that doesn't fit is cut between characters, so that with at least 4 bytes to fill
-    something always comes of a text that isn't empty.
+    It ends on a line border; only a first line that is too long by itself is cut, between two
+    characters. With at least 10 bytes to fill something always comes of a text that isn't empty.
 
     Args:
-        text: without lone surrogates, as `escape_controls` returns it.
-        limit_bytes: the most that the result takes.
+        text: any text, as it is stored.
+        limit_bytes: the most that `escape_controls` of the result takes.
     """
-    data = text.encode()
-    if len(data) <= limit_bytes:
+    candidate = text[: max(limit_bytes, 0)]
+    if len(candidate) == len(text) and _shown_bytes(text) <= limit_bytes:
         return text
-    fitting = data[:limit_bytes].decode(errors="ignore")
-    whole_lines = fitting.rfind("\n") + 1
-    return fitting[:whole_lines] if whole_lines else fitting
+    whole_lines = [line + "\n" for line in candidate.split("\n")[:-1]]
+    return _fitting(whole_lines, limit_bytes) or _fitting(candidate, limit_bytes)
+
+
+def _fitting(pieces: Iterable[str], limit_bytes: int) -> str:
+    fitting = []
+    for piece in pieces:
+        limit_bytes -= _shown_bytes(piece)
+        if limit_bytes < 0:
+            break
+        fitting.append(piece)
+    return "".join(fitting)
+
+
+def _shown_bytes(text: str) -> int:
+    return len(escape_controls(text).encode())
 
 
 def _spelled(code: int) -> str:
