@@ -1,0 +1,249 @@
+"""The store in a folder: one Markdown file per entry, created once and never opened for writing."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from agent_journal import entryfile
+from agent_journal import sidecar as sidecarfile
+from agent_journal.engines.placing import (
+    TEMPORARY_PREFIX,
+    TEMPORARY_SUFFIX,
+    Staging,
+    create_folder,
+    exists,
+    flush_folder,
+    modified,
+    names,
+    opened,
+    read_file,
+    reason_of,
+)
+from agent_journal.engines.scanning import ENTRY_SUFFIX, SIDECAR_SUFFIX, Scanner, printable
+from agent_journal.errors import (
+    EntryNotFoundError,
+    EntryTooLargeError,
+    InvalidSidecarError,
+    JournalUnavailableError,
+    StorageError,
+    WriteFailedError,
+)
+from agent_journal.model import (
+    ENTRY_LIMIT_BYTES,
+    Draft,
+    Entry,
+    EntryId,
+    entry_id_of,
+    from_milliseconds,
+    to_milliseconds,
+)
+from agent_journal.ports import Listing, Sidecar
+
+_ENTRY_MODE = 0o400
+_SIDECAR_MODE = 0o600
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]+")
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+_NO_FILE = frozenset({errno.ELOOP, errno.ENXIO})
+_REMEMBERED_INSTANTS = 100_000
+
+_log = logging.getLogger("agent_journal")
+
+
+class FileStore:
+    """The `Store` whose entries are files in a folder, shared with any number of processes.
+
+    Args:
+        folder: the journal folder; it is made by the first write, never by a read.
+        now_ns: the clock, nanoseconds since the epoch.
+        monotonic: a clock that never goes back, in seconds.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        now_ns: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = Path(os.path.abspath(folder))  # noqa: PTH100 - a link stays a link
+        self._now_ns = now_ns
+        self._scanner = Scanner(self._folder, now_ns=now_ns, monotonic=monotonic)
+        self._instants = Instants()
+
+    @property
+    def location(self) -> str:
+        """The folder's absolute path."""
+        return printable(self._folder)
+
+    def listing(self, *, thorough: bool = False) -> Listing:
+        """Return what is stored now; see `Store.listing`."""
+        return self._scanner.listing(thorough=thorough)
+
+    def read(self, entry_id: EntryId) -> Entry:
+        """Return an entry; see `Store.read`."""
+        name = self._name_of(entry_id, ENTRY_SUFFIX)
+        if name is None:
+            raise EntryNotFoundError(entry_id)
+        path = printable(self._folder / name)
+        try:
+            with opened(self._folder) as folder:
+                data, mtime = read_file(folder, name, limit=entryfile.READ_LIMIT_BYTES + 1)
+        except OSError as error:
+            if error.errno in _NOT_THERE | _NO_FILE:
+                raise EntryNotFoundError(entry_id) from error
+            raise StorageError(path, f"entry {path} can't be read: {reason_of(error)}") from error
+        return entryfile.parse(data, entry_id=entry_id, path=path, mtime=mtime)
+
+    def append(self, draft: Draft) -> Entry:
+        """Store a new entry, durably; see `Store.append`."""
+        asked = self._now_ns() // 1_000_000
+        if draft.created is not None:
+            asked = to_milliseconds(draft.created)
+        try:
+            created, data = self._render(asked, draft)
+            create_folder(self._folder)
+            with opened(self._folder) as folder:
+                while True:
+                    name = entry_id_of(created) + ENTRY_SUFFIX
+                    if not exists(folder, name) and _publish(folder, name, data):
+                        break
+                    created, data = self._render(asked, draft)
+        except OSError as error:
+            raise WriteFailedError(self.location, reason_of(error)) from error
+        path = printable(self._folder / name)
+        return entryfile.parse(data, entry_id=entry_id_of(created), path=path, mtime=0.0)
+
+    def read_sidecar(self, entry_id: EntryId) -> Sidecar | None:
+        """Return an entry's sidecar; see `Store.read_sidecar`."""
+        name = self._name_of(entry_id, SIDECAR_SUFFIX)
+        if name is None:
+            return None
+        path = printable(self._folder / name)
+        try:
+            with opened(self._folder) as folder:
+                data, _ = read_file(folder, name, limit=sidecarfile.READ_LIMIT_BYTES + 1)
+        except OSError as error:
+            if error.errno in _NOT_THERE:
+                return None
+            raise InvalidSidecarError(path, reason_of(error)) from error
+        return sidecarfile.parse(data, path=path)
+
+    def write_sidecar(self, entry_id: EntryId, sidecar: Sidecar, *, replace: bool = False) -> bool:
+        """Put a sidecar beside an entry; see `Store.write_sidecar`."""
+        name = self._name_of(entry_id, SIDECAR_SUFFIX)
+        if name is None:
+            return False
+        try:
+            with opened(self._folder) as folder:
+                if not exists(folder, entry_id + ENTRY_SUFFIX):
+                    return False
+                if not replace and exists(folder, name):
+                    return False
+                with Staging(folder, _SIDECAR_MODE) as staging:
+                    # Not flushed: it can be made again, and a torn one is known by its form.
+                    staging.fill(sidecarfile.render(sidecar), durable=False)
+                    (staging.replace if replace else staging.place)(name)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            path = printable(self._folder / name)
+            _log.warning("sidecar %s was not written: %s", path, reason_of(error))
+            return False
+        return True
+
+    def sweep(self, *, older_than_s: float) -> list[str]:
+        """Remove temporary files of crashed writers; see `Store.sweep`."""
+        oldest_kept = self._now_ns() / 1e9 - older_than_s
+        removed = []
+        try:
+            with opened(self._folder) as folder:
+                for name in names(folder):
+                    if name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX):
+                        with suppress(FileNotFoundError):  # its writer finished, or another sweep
+                            if modified(folder, name) < oldest_kept:
+                                os.unlink(name, dir_fd=folder)
+                                removed.append(printable(self._folder / name))
+        except FileNotFoundError:
+            pass  # no folder, nothing to sweep
+        except OSError as error:
+            _log.warning("%s was not swept: %s", self.location, reason_of(error))
+        return removed
+
+    def _name_of(self, entry_id: str, suffix: str) -> str | None:
+        """Return the file's name for an id that can be one, so that no caller's text is a path."""
+        if not _SAFE_ID.fullmatch(entry_id) and not self._scanner.has_listed(entry_id):
+            try:
+                if entry_id not in self.listing().versions:
+                    return None
+            except JournalUnavailableError as error:
+                if not error.missing:
+                    raise
+                return None
+        return entry_id + suffix
+
+    def _render(self, asked: int, draft: Draft) -> tuple[datetime, bytes]:
+        try:
+            created = from_milliseconds(self._instants.take(asked))
+        except OverflowError:
+            reason = "every id from its date to the end of the calendar is taken"
+            raise WriteFailedError(self.location, reason) from None
+        data = entryfile.render(entry_id_of(created), created, draft)
+        if len(data) > ENTRY_LIMIT_BYTES:
+            raise EntryTooLargeError(len(data), ENTRY_LIMIT_BYTES)
+        return created, data
+
+
+class Instants:
+    """Hands out milliseconds, each once; may be called from several threads.
+
+    A taken one leads to the next free one over shortened paths (union-find), so that any order of
+    many drafts of few instants takes linear time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._following: dict[int, int] = {}
+
+    def take(self, asked: int) -> int:
+        """Return the first millisecond from `asked` on that was not handed out yet."""
+        with self._lock:
+            following = self._following
+            if len(following) > _REMEMBERED_INSTANTS:
+                following.clear()  # what is taken on the disk is found there
+            free = asked
+            path = []
+            while (further := following.get(free)) is not None:
+                path.append(free)
+                free = further
+            for instant in [*path, free]:
+                following[instant] = free + 1
+            return free
+
+
+def _publish(folder: int, name: str, data: bytes) -> bool:
+    """Make an entry appear, durably; False when another writer took its name."""
+    placed = False
+    try:
+        with Staging(folder, _ENTRY_MODE) as staging:
+            staging.fill(data, durable=True)
+            try:
+                staging.place(name)
+            except FileExistsError:
+                return False
+            placed = True
+        flush_folder(folder)
+    except BaseException:
+        if placed:
+            with suppress(OSError):  # the first error is the one to tell
+                os.unlink(name, dir_fd=folder)
+        raise
+    return True
