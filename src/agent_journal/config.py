@@ -1,0 +1,275 @@
+"""The shared ``agent-memory.json``, the environment and flags, made into one `Settings`.
+
+Flags win over the environment, the environment over the file. A file that can't be used is reported
+in `Settings.error` and then counts as absent, so that searching goes on while it is mended.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from agent_journal.configfile import ConfigFile, read, require_clean
+from agent_journal.errors import ConfigError
+from agent_journal.model import fold
+
+Model = Literal["bundled", "none"]
+"""Which embedder to use: the one that is installed with us, or none (words alone)."""
+
+_MODELS: tuple[Model, ...] = get_args(Model)
+_KEYS = frozenset(
+    {
+        ("cacheDir",),
+        ("journal",),
+        ("journal", "enabled"),
+        ("journal", "tags"),
+        ("journal", "tags", "name"),
+        ("journal", "tags", "description"),
+        ("journal", "folder"),
+        ("journal", "index"),
+        ("journal", "model"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedTag:
+    """A tag that agents are offered; the description may be empty."""
+
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be configured, resolved; all paths are absolute.
+
+    Attributes:
+        folder: where the entries are; it need not exist.
+        index_folder: where search indexes are kept; it need not exist.
+        config_path: the file that was looked for; it need not exist.
+        model: which embedder to use.
+        enabled: whether agents get tools; the command line works either way.
+        tags: suggested to agents, in the file's order; no two differ only in case.
+        cache_dir: where the original keeps its model, when the file says so.
+        folder_is_explicit: the folder was given by a flag or the environment, so that it is meant
+            even when the file can't be read.
+        error: why the file can't be used; then `enabled` is False and nothing in it counts.
+        state_folder: where the log is kept; None when no home directory is known.
+    """
+
+    folder: Path
+    index_folder: Path
+    config_path: Path
+    model: Model = "bundled"
+    enabled: bool = False
+    tags: tuple[SuggestedTag, ...] = ()
+    cache_dir: Path | None = None
+    folder_is_explicit: bool = False
+    error: ConfigError | None = None
+    state_folder: Path | None = None
+
+
+def load_settings(
+    environ: Mapping[str, str],
+    *,
+    journal: str | None = None,
+    config: str | None = None,
+    index: str | None = None,
+    model: str | None = None,
+) -> Settings:
+    """Resolve flags, the environment and the configuration file into settings; nothing is created.
+
+    A missing file is no error: the journal is then disabled. Empty variables count as unset, and
+    the XDG ones also when they are relative. ``~`` is expanded; relative paths are meant from the
+    working directory, or, within the file, from the file's folder.
+
+    Args:
+        environ: usually ``os.environ``: ``AGENT_JOURNAL_DIR``, ``_CONFIG``, ``_INDEX``, ``_MODEL``.
+        journal: ``--journal``, the folder of the entries.
+        config: ``--config``, another configuration file.
+        index: ``--index``, the folder of search indexes.
+        model: ``--model``, one of `Model`.
+
+    Raises:
+        ConfigError: a flag or a variable can't be used, or no home directory is known where one is
+            needed. What is wrong in the file is never raised; see `Settings.error`.
+    """
+    given = _Given(environ)
+    config_path = given.path("--config", config, "AGENT_JOURNAL_CONFIG") or (
+        given.home() / ".config" / "opencode" / "agent-memory.json"
+    )
+    folder = given.path("--journal", journal, "AGENT_JOURNAL_DIR")
+    index_folder = given.path("--index", index, "AGENT_JOURNAL_INDEX")
+    chosen_model = given.model("--model", model, "AGENT_JOURNAL_MODEL")
+    error = None
+    try:
+        said = _interpret(read(config_path, _KEYS), given)
+    except ConfigError as found:
+        said, error = _Said(), found
+    return Settings(
+        folder=folder or said.folder or given.home() / ".config" / "opencode" / "journal",
+        index_folder=index_folder or said.index or given.xdg("XDG_CACHE_HOME", ".cache"),
+        config_path=config_path,
+        model=chosen_model or said.model or "bundled",
+        enabled=said.enabled,
+        tags=said.tags,
+        cache_dir=said.cache_dir,
+        folder_is_explicit=folder is not None,
+        error=error,
+        state_folder=given.state_folder(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a configuration file says; None where it says nothing."""
+
+    folder: Path | None = None
+    index: Path | None = None
+    model: Model | None = None
+    enabled: bool = False
+    tags: tuple[SuggestedTag, ...] = ()
+    cache_dir: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The environment and flags, read with errors that name where a value comes from."""
+
+    environ: Mapping[str, str]
+
+    def path(self, flag: str, value: str | None, variable: str) -> Path | None:
+        origin, text = self._text(flag, value, variable)
+        if text is None:
+            return None
+        try:
+            return self.expand(text, Path())
+        except ValueError as error:
+            raise ConfigError(origin, "", str(error)) from None
+
+    def model(self, flag: str, value: str | None, variable: str) -> Model | None:
+        origin, text = self._text(flag, value, variable)
+        try:
+            return None if text is None else _model(text)
+        except ValueError as error:
+            raise ConfigError(origin, "", str(error)) from None
+
+    def home(self) -> Path:
+        """Return the home directory.
+
+        Raises:
+            ConfigError: neither HOME nor the user database names one.
+        """
+        home = Path(self.environ.get("HOME", ""))
+        if home.is_absolute():
+            return home
+        try:
+            return Path(pwd.getpwuid(os.getuid()).pw_dir)
+        except KeyError:
+            reason = (
+                "is not set and the user database names no home directory; set it, or give "
+                "AGENT_JOURNAL_CONFIG, AGENT_JOURNAL_DIR and AGENT_JOURNAL_INDEX"
+            )
+            raise ConfigError("HOME", "", reason) from None
+
+    def xdg(self, variable: str, default: str) -> Path:
+        """Return our folder within one of the XDG base directories."""
+        base = Path(self.environ.get(variable, ""))
+        return (base if base.is_absolute() else self.home() / default) / "agent-journal"
+
+    def state_folder(self) -> Path | None:
+        try:
+            return self.xdg("XDG_STATE_HOME", ".local/state")
+        except ConfigError:
+            return None  # a log is no reason to refuse to work
+
+    def expand(self, text: str, base: Path) -> Path:
+        """Make a path absolute.
+
+        Raises:
+            ValueError: it is empty, no file can have such a name, it names an unknown user, or it
+                is relative and there is no working directory.
+            ConfigError: it starts with a tilde and no home directory is known.
+        """
+        if not text.strip():
+            raise ValueError("is empty; give a path")
+        require_clean(text)
+        try:
+            if text.startswith("~"):
+                user, _, rest = text[1:].partition("/")
+                home = Path(pwd.getpwnam(user).pw_dir) if user else self.home()
+                return home / rest.lstrip("/")
+            return (base / text).absolute()
+        except KeyError:
+            raise ValueError(f"names the unknown user {user!r}") from None
+        except OSError as error:
+            reason = f"is relative, and the working directory is gone: {error.strerror}"
+            raise ValueError(reason) from None
+
+    def _text(self, flag: str, value: str | None, variable: str) -> tuple[str, str | None]:
+        return (
+            (flag, value) if value is not None else (variable, self.environ.get(variable) or None)
+        )
+
+
+def _interpret(file: ConfigFile | None, given: _Given) -> _Said:
+    """Check everything of ours in a file; unknown keys are left alone.
+
+    Raises:
+        ConfigError: something is wrong; the first thing found.
+    """
+    if file is None:
+        return _Said()
+
+    def path(*where: str) -> Path | None:
+        text = file.text(where)
+        try:
+            return None if text is None else given.expand(text, file.path.parent)
+        except ValueError as error:
+            file.fail(where, str(error))
+
+    file.get((), dict)
+    file.get(("journal",), dict)
+    model = file.text(("journal", "model"))
+    try:
+        chosen_model = None if model is None else _model(model)
+    except ValueError as error:
+        file.fail(("journal", "model"), str(error))
+    return _Said(
+        folder=path("journal", "folder"),
+        index=path("journal", "index"),
+        model=chosen_model,
+        enabled=file.get(("journal", "enabled"), bool) or False,
+        tags=_suggested_tags(file),
+        cache_dir=path("cacheDir"),
+    )
+
+
+def _suggested_tags(file: ConfigFile) -> tuple[SuggestedTag, ...]:
+    tags: dict[str, SuggestedTag] = {}
+    for number in range(len(file.get(("journal", "tags"), list) or [])):
+        where = ("journal", "tags", number)
+        file.get(where, dict)
+        name = " ".join((file.text((*where, "name")) or "").split())
+        if not name:
+            file.fail((*where, "name"), "is missing or empty; give the tag a name")
+        description = " ".join((file.text((*where, "description")) or "").split())
+        tags.setdefault(fold(name), SuggestedTag(name, description))
+    return tuple(tags.values())
+
+
+def _model(text: str) -> Model:
+    """Return a model's name.
+
+    Raises:
+        ValueError: there is no such model.
+    """
+    for name in _MODELS:
+        if text == name:
+            return name
+    raise ValueError(f"is {text[:80]!r}; it must be one of: {', '.join(_MODELS)}")
