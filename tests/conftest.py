@@ -1,0 +1,41 @@
+"""What every test gets: a home of its own, and Hypothesis without a clock."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+_XDG = {
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+}
+_numbers = itertools.count()
+
+# How long an example takes depends on the machine, and no test may.
+settings.register_profile("journal", deadline=None)
+settings.load_profile("journal")
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder in which the tests' home directories are."""
+    return tmp_path_factory.mktemp("homes")
+
+
+@pytest.fixture(autouse=True)
+def home(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give each test, and the programs it starts, an empty home and none of our variables."""
+    folder = homes / str(next(_numbers))
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith("AGENT_JOURNAL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder))
+    for name, place in _XDG.items():
+        monkeypatch.setenv(name, str(folder / place))
+    return folder
