@@ -1,0 +1,298 @@
+"""The index in plain dictionaries: the contract suite's oracle, and what serves without a disk.
+
+Every question is answered by looking at every entry, so that the answer is easy to believe.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from agent_journal.errors import DimensionMismatchError
+from agent_journal.model import EntryId, Filters, Problem, fold, to_milliseconds
+from agent_journal.ports import (
+    EntryFacts,
+    Evidence,
+    IndexedEntry,
+    Nearest,
+    PassageFacts,
+    PassageVectors,
+    Posting,
+    QueryVector,
+    Selection,
+    Version,
+)
+
+if TYPE_CHECKING:
+    from agent_journal.ports import Matrix
+
+
+@dataclass(slots=True)
+class _Kept:
+    """An entry with what was derived from it.
+
+    Attributes:
+        counts: for each passage, how often each term occurs in it.
+        vectors: for each embedder's identity, the matrix of all its passages.
+        leases: for each embedder's identity, from when until when somebody works on it.
+    """
+
+    entry: IndexedEntry
+    created: int
+    counts: list[Counter[str]]
+    vectors: dict[str, Matrix] = field(default_factory=dict)
+    leases: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+
+class MemoryIndex:
+    """An `Index` that lives as long as this object does.
+
+    Args:
+        clock: seconds since the epoch, for leases.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._kept: dict[EntryId, _Kept] = {}
+        self._dimensions: dict[str, int] = {}
+        self._generation = 0
+
+    @property
+    def location(self) -> str:
+        """Where the index is, for messages."""
+        return "memory"
+
+    def generation(self) -> object:
+        """Return a token that differs after any change; compare it only."""
+        with self._lock:
+            return self._generation
+
+    def listing(self) -> Mapping[EntryId, Version]:
+        """Return the version under which each entry is indexed."""
+        with self._lock:
+            return {entry_id: kept.entry.version for entry_id, kept in self._kept.items()}
+
+    def update(self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()) -> None:
+        """Index entries and forget others; see `Index.update`."""
+        with self._lock:
+            for entry_id in removed:
+                self._generation += self._kept.pop(entry_id, None) is not None
+            for entry in changed:
+                self._generation += self._put(entry)
+
+    def clear(self) -> None:
+        """Forget everything, vectors too."""
+        with self._lock:
+            self._kept.clear()
+            self._dimensions.clear()
+            self._generation += 1
+
+    def select(self, filters: Filters, *, limit: int, offset: int) -> Selection:
+        """Return a page of the entries that pass, newest first."""
+        with self._lock:
+            ids = [kept.entry.id for kept in self._newest_first() if _passes(kept, filters)]
+        return Selection(len(ids), tuple(ids[offset : offset + limit]))
+
+    def evidence(
+        self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+    ) -> Evidence:
+        """Gather everything known about distinct query terms and a vector; see `Index.evidence`."""
+        with self._lock:
+            if vector is not None:
+                self._require_dimension(vector.identity, len(vector.vector))
+            lengths = [len(one.terms) for kept in self._all() for one in kept.entry.passages]
+            passing = {key: kept for key, kept in enumerate(self._all()) if _passes(kept, filters)}
+            places = {
+                (key, ordinal): number
+                for number, (key, ordinal) in enumerate(
+                    (key, ordinal)
+                    for key, kept in passing.items()
+                    for ordinal in range(len(kept.counts))
+                )
+            }
+            postings = [
+                Posting(passage, number, passing[key].counts[ordinal][term])
+                for (key, ordinal), passage in places.items()
+                for number, term in enumerate(terms)
+                if passing[key].counts[ordinal][term]
+            ]
+            keys = {passage: key for (key, _), passage in places.items()}
+            worded = {keys[posting.passage] for posting in postings}
+            best = _best_cosines(passing, places, vector)
+            nearest = {
+                key: near
+                for key, near in best.items()
+                if key in worded or (vector is not None and near.cosine >= vector.floor)
+            }
+            named = {posting.passage for posting in postings}
+            named |= {near.passage for near in nearest.values() if near.passage is not None}
+            mean, deviation = _spread([near.cosine for near in best.values()])
+            return Evidence(
+                entry_count=len(self._kept),
+                mean_length=sum(lengths) / len(lengths) if lengths else 0.0,
+                frequencies=tuple(
+                    sum(any(count[term] for count in kept.counts) for kept in self._all())
+                    for term in terms
+                ),
+                postings=postings,
+                passages={
+                    passage: PassageFacts(key, one.start, one.end, len(one.terms))
+                    for (key, ordinal), passage in places.items()
+                    if passage in named
+                    for one in (passing[key].entry.passages[ordinal],)
+                },
+                entries={
+                    key: EntryFacts(kept.entry.id, kept.created, kept.entry.title_key)
+                    for key, kept in passing.items()
+                    if key in worded or key in nearest
+                },
+                nearest=nearest,
+                compared=len(best),
+                cosine_mean=mean,
+                cosine_deviation=deviation,
+            )
+
+    def tags(self) -> dict[str, int]:
+        """Return each tag with the number of entries that carry it; see `Index.tags`."""
+        entries: Counter[str] = Counter()
+        spellings: dict[str, Counter[str]] = {}
+        with self._lock:
+            for kept in self._all():
+                entries.update({fold(tag) for tag in kept.entry.tags})
+                for tag in set(kept.entry.tags):
+                    spellings.setdefault(fold(tag), Counter())[tag] += 1
+        shown = {
+            min(spelling, key=lambda tag: (-spelling[tag], tag)): entries[folded]
+            for folded, spelling in spellings.items()
+        }
+        return dict(sorted(shown.items(), key=lambda item: (-item[1], item[0])))
+
+    def problems(self) -> list[Problem]:
+        """Return the problems of all indexed entries, ordered by path and line."""
+        with self._lock:
+            found = [problem for kept in self._all() for problem in kept.entry.problems]
+        return sorted(found, key=lambda one: (one.path, one.line or 0, one.reason))
+
+    def count(self) -> int:
+        """Return the number of indexed entries."""
+        with self._lock:
+            return len(self._kept)
+
+    def backlog(self, identity: str) -> int:
+        """Return the number of entries that lack passage vectors of this embedder."""
+        with self._lock:
+            return sum(identity not in kept.vectors for kept in self._all())
+
+    def claim(self, identity: str, *, limit: int, lease_s: float) -> list[EntryId]:
+        """Take entries out of the backlog to work on, newest first; see `Index.claim`."""
+        now = self._clock()
+        with self._lock:
+            free = [
+                kept
+                for kept in self._newest_first()
+                if identity not in kept.vectors and not _is_leased(kept, identity, now)
+            ]
+            taken = free[: max(limit, 0)]
+            for kept in taken:
+                kept.leases[identity] = (now, now + lease_s)
+        return [kept.entry.id for kept in taken]
+
+    def add_vectors(self, identity: str, vectors: Sequence[PassageVectors]) -> None:
+        """Keep the passage vectors of some entries; see `Index.add_vectors`."""
+        with self._lock:
+            fitting = [
+                (kept, given.matrix)
+                for given in vectors
+                if (kept := self._kept.get(given.id)) is not None
+                and kept.entry.version.entry == given.version
+                and len(kept.entry.passages) == len(given.matrix)
+            ]
+            if not fitting:
+                return
+            dimension = self._dimensions.get(identity, len(fitting[0][1][0]))
+            for _, matrix in fitting:
+                if len(matrix[0]) != dimension:
+                    raise DimensionMismatchError(dimension, len(matrix[0]))
+            self._dimensions[identity] = dimension
+            for kept, matrix in fitting:
+                kept.vectors[identity] = matrix.astype("float32", copy=True)
+                kept.leases.pop(identity, None)
+            self._generation += 1
+
+    def close(self) -> None:
+        """Release the memory; the index is empty then."""
+        self.clear()
+
+    def _all(self) -> Collection[_Kept]:
+        return self._kept.values()
+
+    def _newest_first(self) -> list[_Kept]:
+        return sorted(self._all(), key=lambda kept: (kept.created, kept.entry.id), reverse=True)
+
+    def _put(self, entry: IndexedEntry) -> bool:
+        old = self._kept.get(entry.id)
+        if old is not None and old.entry.version == entry.version:
+            return False
+        if old is not None and old.entry.version.entry == entry.version.entry:
+            old.entry = replace(
+                old.entry, version=entry.version, sidecar=entry.sidecar, problems=entry.problems
+            )
+        else:
+            counts = [Counter(passage.terms) for passage in entry.passages]
+            self._kept[entry.id] = _Kept(entry, to_milliseconds(entry.created), counts)
+        return True
+
+    def _require_dimension(self, identity: str, actual: int) -> None:
+        expected = self._dimensions.get(identity, actual)
+        if expected != actual:
+            raise DimensionMismatchError(expected, actual)
+
+
+def _passes(kept: _Kept, filters: Filters) -> bool:
+    return filters.accepts(kept.created, kept.entry.provenance, kept.entry.tags)
+
+
+def _is_leased(kept: _Kept, identity: str, now: float) -> bool:
+    # A lease from the future was given before the clock was set back: it counts for nothing.
+    start, end = kept.leases.get(identity, (now, now))
+    return start <= now < end
+
+
+def _best_cosines(
+    passing: Mapping[int, _Kept],
+    places: Mapping[tuple[int, int], int],
+    vector: QueryVector | None,
+) -> dict[int, Nearest]:
+    """Return the best cosine of each entry that has a vector to compare."""
+    if vector is None:
+        return {}
+    import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+    found: dict[int, Nearest] = {}
+    for key, kept in passing.items():
+        matrix = kept.vectors.get(vector.identity)
+        if matrix is not None:
+            cosines = np.clip(matrix @ vector.vector, -1.0, 1.0)
+            best = int(cosines.argmax())
+            found[key] = Nearest(float(cosines[best]), places[key, best])
+        elif (sidecar := kept.entry.sidecar) is not None and sidecar.model == vector.model:
+            whole = np.asarray(sidecar.vector, dtype=np.float64)
+            if whole.shape == vector.vector.shape:
+                whole /= np.abs(whole).max()  # so that no square of a huge number overflows
+                cosine = float(whole @ vector.vector / np.linalg.norm(whole))
+                found[key] = Nearest(min(max(cosine, -1.0), 1.0), None)
+    return found
+
+
+def _spread(cosines: Sequence[float]) -> tuple[float, float]:
+    """Return the mean and the standard deviation; zeros without any number."""
+    if not cosines:
+        return 0.0, 0.0
+    mean = sum(cosines) / len(cosines)
+    variance = sum((cosine - mean) ** 2 for cosine in cosines) / len(cosines)
+    return mean, float(variance**0.5)
