@@ -1,0 +1,450 @@
+"""The commands: what each takes, asks of the journal, and answers."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+
+import click
+
+from agent_journal.errors import EmbedderUnavailableError, JournalError, JournalUnavailableError
+from agent_journal.faces import cli_layout, cli_shapes
+from agent_journal.faces.cli_errors import MEANINGS, NOTHING, OK
+from agent_journal.faces.cli_input import (
+    current_project,
+    parse_created,
+    read_body,
+    rescued,
+    split_tags,
+)
+from agent_journal.faces.cli_layout import Line
+from agent_journal.faces.cli_output import PROGRAM, progress_bar, say
+from agent_journal.faces.cli_settings import Call, shared_options
+from agent_journal.model import LIMIT_DEFAULT, LIMIT_MAX, Draft, Provenance, Query
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from agent_journal.journal import Journal
+
+BACKLOG_LIMIT_S = 1.0
+"""How long a search goes on making vectors once its answer is printed and the model is loaded."""
+
+MODEL_WAIT_S = 60.0
+"""How long `reindex` and `status` wait for the model: far longer than loading takes."""
+
+_WARNINGS_SHOWN = 10
+_SHELLS = ("bash", "zsh", "fish")
+_log = logging.getLogger("agent_journal")
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])  # Any: whatever is decorated stays so
+
+
+class _Filters(TypedDict):
+    """What search and recent are restricted to, as the options give it."""
+
+    project: str
+    tags: tuple[str, ...]
+    any_tags: tuple[str, ...]
+    agent: str
+    model: str
+    provider: str
+    session: str
+    since: str | None
+    until: str | None
+    limit: int
+    offset: int
+
+
+class _Origin(TypedDict):
+    """Where a written entry comes from, as the options give it; None is not given."""
+
+    project: str | None
+    agent: str | None
+    model: str | None
+    provider: str | None
+    session: str | None
+
+
+def _tags_begun(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from agent_journal.faces import cli_completion  # noqa: PLC0415 - only when a shell asks
+
+    return cli_completion.tags(Call(context), incomplete)
+
+
+def _ids_begun(
+    context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
+    from agent_journal.faces import cli_completion  # noqa: PLC0415 - only when a shell asks
+
+    return cli_completion.ids(Call(context), incomplete)
+
+
+def _filter_options(decorated: _Decorated) -> _Decorated:
+    """Add the options that restrict what is listed."""
+    option = click.option
+    options = (
+        option(
+            "--project",
+            "-p",
+            default="",
+            metavar="PATH",
+            help="Of this project: a path, its last part, or . for the present one.",
+        ),
+        option(
+            "--tag",
+            "-t",
+            "tags",
+            help="With this tag; all of them if given again or as a,b.",
+            multiple=True,
+            metavar="TAG",
+            shell_complete=_tags_begun,
+        ),
+        option(
+            "--any-tag",
+            "any_tags",
+            multiple=True,
+            metavar="TAG",
+            shell_complete=_tags_begun,
+            help="With at least one of these tags.",
+        ),
+        option("--agent", default="", metavar="NAME", help="Written by this agent."),
+        option("--model", default="", metavar="NAME", help="Written by this language model."),
+        option("--provider", default="", metavar="NAME", help="Whose model was of this provider."),
+        option("--session", default="", metavar="ID", help="Written in this session."),
+        option(
+            "--since", metavar="WHEN", help="From then on: 2026-01-31, 2026-01-31T18:00Z, 7d, 2w."
+        ),
+        option("--until", metavar="WHEN", help="Up to then; a date means the end of that day."),
+        option(
+            "--limit",
+            "-n",
+            type=int,
+            default=LIMIT_DEFAULT,
+            show_default=True,
+            help=f"At most this many, {LIMIT_MAX} being the most.",
+        ),
+        option("--offset", type=int, default=0, help="Skip this many."),
+    )
+    for add in reversed(options):
+        decorated = add(decorated)
+    return decorated
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it so
+    if value and not context.resilient_parsing:
+        from importlib.metadata import version  # noqa: PLC0415 - slow to import
+
+        number = version(PROGRAM)
+        line = Line(((f"{PROGRAM} {number}", ""),))
+        Call(context).answer({"version": number}, [line])
+        context.exit()
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="\b\nExamples:\n"
+    '  agent-journal write "Redis pins to 7.2" "7.4 changed its licence." -t redis,decision\n'
+    '  git log -1 --format=%B | agent-journal write "Release notes"\n'
+    "  agent-journal search why is redis pinned\n"
+    "  agent-journal search --tag decision --since 7d --json\n"
+    "  agent-journal read 20260131\n\n\b\nExit codes:\n"
+    + "\n".join(f"{code:>5}  {meaning}" for code, meaning in MEANINGS.items()),
+)
+@shared_options(listed=True)
+@click.option(
+    "--version",  # not eager, so that --json is known by then
+    is_flag=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+def commands() -> None:
+    """Write, find and read the journal that your coding agents keep."""
+
+
+@commands.command(
+    epilog="\b\nExamples:\n"
+    '  agent-journal write "Tests need a C locale" "Set LC_ALL=C in CI." -t ci\n'
+    '  make 2>&1 | agent-journal write "Build log" --tag ci,log\n'
+    "  agent-journal write Design --body-file notes.md\n"
+)
+@click.argument("title")
+@click.argument("body", required=False)
+@click.option(
+    "--body-file", metavar="FILE", type=click.Path(), help="Take the body from a file; - is stdin."
+)
+@click.option(
+    "--tag",
+    "-t",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    shell_complete=_tags_begun,
+    help="Add a tag; give it again, or as a,b, for more.",
+)
+@click.option("--created", metavar="WHEN", help="When it happened, for imports: 2026-01-31T18:00Z.")
+@click.option(
+    "--project",
+    "-p",
+    metavar="PATH",
+    help="The project it belongs to.  [default: around the working directory]",
+)
+@click.option("--agent", metavar="NAME", help="The agent that writes.")
+@click.option("--model", metavar="NAME", help="The language model that writes.")
+@click.option("--provider", metavar="NAME", help="Who serves that model.")
+@click.option("--session", metavar="ID", help="The conversation it comes from.")
+@shared_options(listed=False)
+@click.pass_context
+def write(
+    context: click.Context,
+    title: str,
+    body: str | None,
+    body_file: str | None,
+    tags: tuple[str, ...],
+    created: str | None,
+    **origin: Unpack[_Origin],
+) -> int:
+    """Write an entry; print its id.
+
+    Without BODY (- is stdin) it is read from stdin if that is no terminal, else typed in $EDITOR.
+    """
+    call = Call(context)
+    settings = call.settings()
+    if settings.error and not settings.folder_is_explicit:
+        settings.error.add_note("mend it, or say where to write with --journal DIR")
+        raise settings.error
+    draft = Draft(  # refused before anything is typed
+        title=title,
+        tags=split_tags(tags),
+        created=parse_created(created),
+        provenance=_provenance(origin),
+    )
+    text, is_typed = read_body(body, body_file)
+    with rescued(text) if is_typed else nullcontext(), call.journal(settings) as journal:
+        entry = journal.write(replace(draft, body=text))
+    try:
+        shape = cli_shapes.written_shape(entry, settings.folder)
+        call.answer(shape, [Line(((entry.id, ""),), verbatim=True)])
+    finally:
+        if not call.as_json:
+            say(f"written to {cli_shapes.path_of(entry.id, settings.folder)}")
+    return OK
+
+
+@commands.command(
+    epilog="\b\nExamples:\n"
+    "  agent-journal search why is redis pinned\n"
+    "  agent-journal search E0277 --lexical\n"
+    "  agent-journal search deploy --project . --tag decision --since 2w\n"
+    "  agent-journal search -- --force-with-lease\n"
+)
+@click.argument("text", nargs=-1)
+@_filter_options
+@click.option("--lexical", is_flag=True, help="Find by words only, at once, without the model.")
+@shared_options(listed=False)
+@click.pass_context
+def search(
+    context: click.Context, text: tuple[str, ...], *, lexical: bool, **filters: Unpack[_Filters]
+) -> int:
+    """Find entries by meaning and by words.
+
+    Without TEXT the newest come first.
+    """
+    return _search(Call(context), " ".join(text), filters, lexical=lexical)
+
+
+@commands.command()
+@_filter_options
+@shared_options(listed=False)
+@click.pass_context
+def recent(context: click.Context, **filters: Unpack[_Filters]) -> int:
+    """List the newest entries."""
+    _search(Call(context), "", filters, lexical=True)
+    return OK
+
+
+@commands.command()
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=_ids_begun)
+@shared_options(listed=False)
+@click.pass_context
+def read(context: click.Context, ids: tuple[str, ...]) -> int:
+    """Print entries whole, by their ids or the beginnings of them."""
+    call = Call(context)
+    settings = call.settings(lexical=True)
+    with call.journal(settings) as journal:
+        entries = [journal.read(journal.resolve(prefix)) for prefix in ids]
+    lines: list[Line] = []
+    for entry in entries:
+        lines += [Line(), Line((("-" * 40, "dim"),)), Line()] if lines else []
+        lines += cli_layout.entry_lines(entry, settings.folder)
+    shapes = [cli_shapes.entry_shape(entry, settings.folder) for entry in entries]
+    call.answer({"entries": [*shapes]}, lines)
+    return OK
+
+
+@commands.command()
+@shared_options(listed=False)
+@click.pass_context
+def tags(context: click.Context) -> int:
+    """List all tags with their numbers of entries."""
+    call = Call(context)
+    settings = call.settings(lexical=True)
+    with call.journal(settings, current=True) as journal:
+        page = journal.search(Query(limit=1))
+    call.answer(cli_shapes.tags_shape(page), cli_layout.tag_lines(page.tags))
+    if not call.as_json:
+        for notice in page.notices:
+            say(f"note: {notice}")
+    return OK
+
+
+@commands.command()
+@shared_options(listed=False)
+@click.pass_context
+def status(context: click.Context) -> int:
+    """Tell where the journal is and how it is doing."""
+    call = Call(context)
+    settings = call.settings()
+    from agent_journal.faces import logs  # noqa: PLC0415 - not needed for --help
+
+    with call.journal(settings, current=True) as journal:
+        found = journal.status(wait_s=MODEL_WAIT_S)
+    warnings = logs.latest(_WARNINGS_SHOWN)
+    call.answer(
+        cli_shapes.status_shape(found, settings, warnings),
+        cli_layout.status_lines(found, settings, warnings),
+    )
+    return OK
+
+
+@commands.command()
+@click.option(
+    "--fix", is_flag=True, help="Remove temporary files that crashed writers left behind."
+)
+@shared_options(listed=False)
+@click.pass_context
+def check(context: click.Context, *, fix: bool) -> int:
+    """Read every file and list all problems.
+
+    Each is printed as path:line: reason.
+    """
+    call = Call(context)
+    with call.journal(call.settings(lexical=True)) as journal, progress_bar("Checking") as progress:
+        problems = journal.check(fix=fix, progress=progress)
+    shapes = [cli_shapes.problem_shape(problem) for problem in problems]
+    call.answer({"problems": [*shapes]}, cli_layout.problem_lines(problems))
+    if not problems and not call.as_json:
+        say("no problems")
+    return NOTHING if problems else OK
+
+
+@commands.command()
+@shared_options(listed=False)
+@click.pass_context
+def reindex(context: click.Context) -> int:
+    """Make the search index and all vectors anew."""
+    call = Call(context)
+    with call.journal(call.settings()) as journal:
+        with progress_bar("Indexing") as progress:
+            changes = journal.reindex(progress=progress)
+        embedded, reason = 0, ""
+        try:
+            with progress_bar("Making vectors") as progress:
+                embedded = journal.work_backlog(wait_s=MODEL_WAIT_S, progress=progress)
+        except (EmbedderUnavailableError, JournalUnavailableError) as error:
+            reason = str(error)
+    call.answer(
+        cli_shapes.changes_shape(changes, embedded=embedded, reason=reason),
+        cli_layout.changes_lines(changes, embedded=embedded, reason=reason),
+    )
+    return OK
+
+
+@commands.command()
+@shared_options(listed=False)
+@click.pass_context
+def mcp(context: click.Context) -> int:
+    """Serve the journal to an agent's host (MCP over stdio)."""
+    settings = Call(context).settings()
+    from agent_journal.faces.mcp import serve  # noqa: PLC0415 - slow to import
+
+    return serve(settings)
+
+
+@commands.command(
+    epilog="\b\nTo switch it on:\n"
+    '  bash, in ~/.bashrc:  eval "$(agent-journal completion bash)"\n'
+    '  zsh, in ~/.zshrc:    eval "$(agent-journal completion zsh)"\n'
+    "  fish:                agent-journal completion fish | source\n"
+)
+@click.argument("shell", type=click.Choice(_SHELLS))
+@shared_options(listed=False)
+@click.pass_context
+def completion(context: click.Context, shell: str) -> int:
+    """Print a shell's completion script."""
+    from agent_journal.faces import cli_completion  # noqa: PLC0415 - only here
+
+    script = cli_completion.script(commands, shell)
+    Call(context).answer({"shell": shell, "script": script}, [Line(((script, ""),), verbatim=True)])
+    return OK
+
+
+def _search(call: Call, text: str, filters: _Filters, *, lexical: bool) -> int:
+    filters["tags"] = split_tags(filters["tags"])
+    filters["any_tags"] = split_tags(filters["any_tags"])
+    if filters["project"] == ".":
+        filters["project"] = current_project()
+    query = Query(text=text, **filters)
+    settings = call.settings(lexical=lexical)
+    with call.journal(settings, current=True) as journal:
+        page = journal.search(query)
+        call.answer(
+            cli_shapes.page_shape(page, settings.folder),
+            cli_layout.page_lines(page, _wanted(text)),
+        )
+        if page.mode == "hybrid" and page.backlog:
+            _work_off(journal)
+    return OK if page.hits else NOTHING
+
+
+def _wanted(text: str) -> frozenset[str]:
+    from agent_journal import words  # noqa: PLC0415 - not needed for --help
+
+    return frozenset(words.query_terms(text))
+
+
+def _work_off(journal: Journal) -> None:
+    """Make some of the missing vectors, now that the answer is out; its exit code stands."""
+    try:
+        journal.work_backlog(wait_s=0, limit_s=BACKLOG_LIMIT_S)
+    except JournalError as error:
+        _log.warning("vectors could not be made: %s", error)
+    except KeyboardInterrupt:
+        return
+
+
+def _provenance(origin: _Origin) -> Provenance:
+    """Return where an entry comes from: what is given, else the environment, else the folder."""
+    from agent_journal.faces.provenance import from_environment  # noqa: PLC0415 - write's only
+
+    known = from_environment(os.environ)
+    project = origin["project"]
+    if project is None:
+        project = known.project or current_project()
+    elif project == ".":
+        project = current_project()
+
+    def first(given: str | None, otherwise: str) -> str:
+        return otherwise if given is None else given
+
+    return Provenance(
+        project=project,
+        model=first(origin["model"], known.model),
+        provider=first(origin["provider"], known.provider),
+        agent=first(origin["agent"], known.agent),
+        session=first(origin["session"], known.session),
+    )

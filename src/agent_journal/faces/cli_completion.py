@@ -1,0 +1,102 @@
+"""Completes tags and ids in a shell, from the journal that the words typed so far name."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    shell_complete,
+)
+
+from agent_journal.errors import AmbiguousIdError, JournalError
+from agent_journal.faces.cli_output import PROGRAM
+from agent_journal.faces.cli_settings import Call
+from agent_journal.faces.framing import escape_controls, one_line
+from agent_journal.model import EntryId, Query, fold
+
+VARIABLE = "_AGENT_JOURNAL_COMPLETE"
+"""Set by the script when the shell wants completions."""
+
+_OFFERED = 30  # ids; more than that no one chooses from
+_HELP_WIDTH = 60
+_SPECIAL = re.compile(r"[^\w@%+=:,./-]")
+
+
+class _Bash(BashComplete):
+    """Quotes what is completed; zsh and fish do that by themselves."""
+
+    def format_completion(self, item: CompletionItem[str]) -> str:
+        """Return a completion as the script reads it."""
+        return f"{item.type},{_SPECIAL.sub(lambda found: chr(92) + found[0], item.value)}"
+
+
+_KINDS: dict[str, type[ShellComplete]] = {
+    "bash": _Bash,
+    "zsh": ZshComplete,
+    "fish": FishComplete,
+}
+
+
+def script(command: click.Command, shell: str) -> str:
+    """Return the script that makes a shell complete our command line."""
+    return _KINDS[shell](command, {}, PROGRAM, VARIABLE).source()
+
+
+def respond(command: click.Command, instruction: str) -> int:
+    """Print completions for a shell's script, and nothing else: stderr would spoil the prompt."""
+    log = logging.getLogger("agent_journal")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
+    add_completion_class(_Bash)
+    return shell_complete(command, {}, PROGRAM, VARIABLE, instruction)
+
+
+def tags(call: Call, incomplete: str) -> list[str]:
+    """Return what the last tag of a comma list may become, most used first."""
+    done, comma, begun = incomplete.rpartition(",")
+    try:
+        settings = call.settings(lexical=True, quiet=True)
+        with call.journal(settings) as journal:
+            known = journal.tags()
+    except JournalError:
+        return []  # it will be told when the command runs
+    return [
+        f"{done}{comma}{tag}"
+        for tag in known
+        if fold(tag).startswith(fold(begun)) and _is_plain(tag) and "," not in tag
+    ]
+
+
+def ids(call: Call, incomplete: str) -> list[CompletionItem[str]]:
+    """Return ids that start so, with titles; the newest when nothing is typed yet."""
+    try:
+        settings = call.settings(lexical=True, quiet=True)
+        with call.journal(settings) as journal:
+            if not incomplete:
+                page = journal.search(Query(limit=_OFFERED))
+                entries = [hit.entry for hit in page.hits]
+            else:
+                try:
+                    found: list[EntryId] = [journal.resolve(incomplete)]
+                except AmbiguousIdError as error:
+                    found = [EntryId(match) for match in sorted(error.matches, reverse=True)]
+                entries = [journal.read(entry_id) for entry_id in found[:_OFFERED]]
+    except JournalError:
+        return []  # as above
+    return [
+        CompletionItem(entry.id, help=one_line(entry.heading, _HELP_WIDTH))
+        for entry in entries
+        if _is_plain(entry.id)
+    ]
+
+
+def _is_plain(text: str) -> bool:
+    return escape_controls(text) == text and "\n" not in text and "\t" not in text

@@ -1,0 +1,210 @@
+"""How answers look to a person: lines of styled text, the same on a terminal and in a pipe.
+
+All that comes from entries passes through `framing` here, so that none can act on a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_journal.faces.cli_shapes import path_of
+from agent_journal.faces.framing import escape_controls, one_line
+from agent_journal.model import Entry, Hit, Problem, SearchPage, project_name, timestamp
+
+if TYPE_CHECKING:
+    from agent_journal.config import Settings
+    from agent_journal.journal import Status
+    from agent_journal.upkeep import Changes
+
+TITLE_WIDTH = 300
+SNIPPET_WIDTH = 320
+TAG_WIDTH = 60
+VALUE_WIDTH = 2_000
+_WORD = re.compile(r"\S+")
+_SCORE_WIDTH = 6
+
+Segment = tuple[str, str]
+"""A text and its style, such as ``bold`` or ``dim``; no style is the empty string."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of output, wrapped on a terminal.
+
+    Attributes:
+        indent: blanks before it, also where it is wrapped.
+        verbatim: printed as it is, unwrapped and unstyled; it may hold newlines.
+    """
+
+    segments: tuple[Segment, ...] = ()
+    indent: int = 0
+    verbatim: bool = False
+
+    @property
+    def text(self) -> str:
+        """The line without styles."""
+        return " " * self.indent + "".join(text for text, _ in self.segments)
+
+
+def page_lines(page: SearchPage, wanted: frozenset[str]) -> Iterator[Line]:
+    """Lay out an answer: how it was found, then its hits.
+
+    Args:
+        page: the answer.
+        wanted: the query's lexical terms, to be marked in snippets.
+    """
+    yield _line((_heading(page), "bold" if page.hits else "yellow"))
+    if page.backlog:
+        count = _count(page.backlog, "entry has", "entries have")
+        yield _line((f"{count} no vector yet: found by words only; reindex makes them now", "dim"))
+    for notice in page.notices:
+        if notice != page.reason:
+            yield _line((f"note: {one_line(notice)}", "yellow"))
+    for hit in page.hits:
+        yield Line()
+        yield from _hit_lines(hit, wanted)
+
+
+def entry_lines(entry: Entry, folder: Path) -> Iterator[Line]:
+    """Lay out a whole entry: its metadata, a blank line, its body."""
+    origin = entry.provenance
+    facts = {
+        "id": entry.id,
+        "title": entry.heading,
+        "created": timestamp(entry.created),
+        "tags": ", ".join(entry.tags),
+        "project": origin.project,
+        "model": origin.model,
+        "provider": origin.provider,
+        "agent": origin.agent,
+        "session": origin.session,
+        "path": str(path_of(entry.id, folder)),
+    }
+    for name, value in facts.items():
+        if value:
+            yield _fact(name, value)
+    for name, extra in entry.extra.items():
+        shown = extra if isinstance(extra, str) else json.dumps(extra, default=str)
+        yield _fact(one_line(name, TAG_WIDTH), shown)
+    for problem in entry.problems:
+        yield _line(("problem: ", "yellow"), (_problem(problem), ""))
+    yield Line()
+    if entry.body:
+        yield Line(((escape_controls(entry.body), ""),), verbatim=True)
+
+
+def tag_lines(tags: Mapping[str, int]) -> Iterator[Line]:
+    """Lay out tags with their numbers of entries, as ``uniq -c`` does."""
+    for tag, entries in tags.items():
+        yield _line((f"{entries:>7} ", "dim"), (one_line(tag), "green"))
+
+
+def problem_lines(problems: Iterable[Problem]) -> Iterator[Line]:
+    """Lay out problems as ``path:line: reason``, each on one line."""
+    for problem in problems:
+        yield Line(((_problem(problem), ""),), verbatim=True)
+
+
+def status_lines(status: Status, settings: Settings, warnings: Iterable[str]) -> Iterator[Line]:
+    """Lay out how a journal is doing."""
+    yield _fact("journal", status.location)
+    yield _fact("entries", f"{status.entries:,}")
+    yield _fact("index", status.index_location)
+    yield _fact("model", status.model or f"none: {status.reason}")
+    if status.backlog is not None:
+        yield _fact("backlog", f"{_count(status.backlog, 'entry', 'entries')} without a vector")
+    yield _fact("config", str(settings.config_path))
+    if settings.error:
+        yield _line(("config error: ", "yellow"), (one_line(str(settings.error)), ""))
+    yield _fact(
+        "agent tools", "enabled" if settings.enabled else "disabled (journal.enabled is not true)"
+    )
+    yield _fact("problems", f"{len(status.problems):,}" + (" (see check)" * bool(status.problems)))
+    for notice in status.notices:
+        yield _line(("note: ", "yellow"), (one_line(notice), ""))
+    for number, warning in enumerate(warnings):
+        if not number:
+            yield _line(("latest warnings:", "dim"))
+        yield Line(((one_line(warning), ""),), indent=2)
+
+
+def changes_lines(changes: Changes, *, embedded: int, reason: str) -> Iterator[Line]:
+    """Lay out what reindexing did."""
+    yield _line((f"{_count(changes.added, 'entry', 'entries')} indexed", "bold"))
+    if changes.removed:
+        yield _line((f"{_count(changes.removed, 'entry', 'entries')} forgotten", ""))
+    if reason:
+        yield _line((f"no vectors were made: {one_line(reason)}", "yellow"))
+    else:
+        yield _line((f"{_count(embedded, 'entry', 'entries')} given vectors", ""))
+
+
+def marked(text: str, wanted: frozenset[str]) -> list[Segment]:
+    """Return a text as segments, the words that hold a wanted term being marked."""
+    if not wanted:
+        return [(text, "")]
+    from agent_journal import words  # noqa: PLC0415 - not needed for --help
+
+    segments: list[Segment] = []
+    end = 0
+    for found in _WORD.finditer(text):
+        if not wanted.isdisjoint(words.terms(found[0])):
+            segments += [(text[end : found.start()], ""), (found[0], "bold yellow")]
+            end = found.end()
+    return [segment for segment in [*segments, (text[end:], "")] if segment[0]]
+
+
+def _heading(page: SearchPage) -> str:
+    how = page.mode if page.mode == "hybrid" else f"{page.mode}: {one_line(page.reason)}"
+    how = how.rstrip(": ")
+    if not page.total:
+        return f"nothing found ({how})"
+    total = _count(page.total, "entry", "entries")
+    if not page.hits:
+        return f"nothing at offset {page.offset:,}: {total} in all ({how})"
+    if len(page.hits) == page.total:
+        return f"{total} ({how})"
+    first = page.offset + 1
+    return f"{first:,}-{first + len(page.hits) - 1:,} of {total} ({how})"
+
+
+def _hit_lines(hit: Hit, wanted: frozenset[str]) -> Iterator[Line]:
+    entry = hit.entry
+    title = (one_line(entry.heading, TITLE_WIDTH), "bold")
+    score = [] if hit.score is None else [(f"{hit.score:.2f}  ", "magenta")]
+    indent = _SCORE_WIDTH if score else 2
+    yield Line((*score, title))
+    facts: list[Segment] = [(one_line(entry.id), "cyan"), (f"  {_moment(entry.created)}", "dim")]
+    if entry.provenance.project:
+        facts.append((f"  {one_line(project_name(entry.provenance.project), TAG_WIDTH)}", "blue"))
+    facts += [(f"  #{one_line(tag, TAG_WIDTH)}", "green") for tag in entry.tags]
+    yield Line(tuple(facts), indent)
+    snippet = one_line(hit.snippet, SNIPPET_WIDTH)
+    if snippet:
+        yield Line(tuple(marked(snippet, wanted)), indent)
+
+
+def _moment(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M}Z"
+
+
+def _fact(name: str, value: str) -> Line:
+    return _line((f"{name}: ", "dim"), (one_line(value, VALUE_WIDTH), ""))
+
+
+def _problem(problem: Problem) -> str:
+    return one_line(str(problem))
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _line(*segments: Segment) -> Line:
+    return Line(segments)

@@ -1,0 +1,141 @@
+"""What every command shares: the options that may stand before or after it, and the journal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from agent_journal.errors import JournalUnavailableError
+from agent_journal.faces.cli_layout import Line
+from agent_journal.faces.cli_output import print_json, print_lines, progress_bar, say_warning
+from agent_journal.faces.cli_shapes import Json
+
+if TYPE_CHECKING:
+    from agent_journal.config import Settings
+    from agent_journal.journal import Journal
+
+_KEY = "agent_journal"
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])  # Any: whatever is decorated stays so
+
+
+def shared_options(*, listed: bool) -> Callable[[_Decorated], _Decorated]:
+    """Add the options that all commands share; their values are kept for `Call`.
+
+    Args:
+        listed: show all of them in the help, as before the command. After it only ``--json`` is
+            shown, and ``--model`` is left to the command, where it is the model that wrote.
+    """
+    models = ("--model", "--embedding-model") if listed else ("--embedding-model",)
+    options = (
+        _option("--journal", metavar="DIR", text="The journal folder.", listed=listed),
+        _option("--config", metavar="FILE", text="The configuration file.", listed=listed),
+        _option("--index", metavar="DIR", text="The folder of search indexes.", listed=listed),
+        _option(*models, metavar="NAME", text="To find by meaning: bundled, none.", listed=listed),
+        click.option(
+            "--json",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_keep,
+            help="Print a JSON object.",
+        ),
+    )
+
+    def add(decorated: _Decorated) -> _Decorated:
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return add
+
+
+class Call:
+    """One call of the program: what its shared options say, and how it answers."""
+
+    def __init__(self, context: click.Context) -> None:
+        self._given: dict[str, Any] = context.meta.get(_KEY, {})  # Any: str or bool, by option
+
+    @property
+    def as_json(self) -> bool:
+        """Whether a JSON object is wanted."""
+        return bool(self._given.get("json"))
+
+    def settings(self, *, lexical: bool = False, quiet: bool = False) -> Settings:
+        """Resolve the settings and set up the log; a file that can't be used is told on stderr.
+
+        Args:
+            lexical: use no model, whatever is configured.
+            quiet: print nothing and log nothing.
+
+        Raises:
+            ConfigError: a flag or an environment variable can't be used.
+        """
+        from agent_journal.config import load_settings  # noqa: PLC0415 - not needed for --help
+
+        settings = load_settings(
+            os.environ,
+            journal=self._given.get("journal"),
+            config=self._given.get("config"),
+            index=self._given.get("index"),
+            model="none" if lexical else self._given.get("embedding_model"),
+        )
+        if quiet:
+            return settings
+        from agent_journal.faces import logs  # noqa: PLC0415 - not needed for --help
+
+        logs.set_up(settings)
+        if settings.error:
+            say_warning(f"{settings.error}; going on as if there were no configuration file")
+        return settings
+
+    @contextmanager
+    def journal(self, settings: Settings, *, current: bool = False) -> Iterator[Journal]:
+        """Open the journal, and close it afterwards.
+
+        Args:
+            settings: where it is.
+            current: look at every file first and bring the index in step, showing progress; a
+                folder that can't be read is left for the answer to tell.
+        """
+        from agent_journal.assembly import open_journal  # noqa: PLC0415 - not needed for --help
+
+        with open_journal(settings) as journal:
+            if current:
+                with progress_bar("Indexing") as progress, suppress(JournalUnavailableError):
+                    journal.catch_up(thorough=True, progress=progress)
+            yield journal
+
+    def answer(self, shape: Json, lines: Iterable[Line]) -> None:
+        """Print an answer in the form that was asked for; it is flushed when this returns."""
+        if self.as_json:
+            print_json(shape)
+        else:
+            print_lines(lines)
+
+
+def _option(
+    *names: str,
+    metavar: str,
+    text: str,
+    listed: bool,
+) -> Callable[[_Decorated], _Decorated]:
+    return click.option(
+        *names,
+        names[-1].removeprefix("--").replace("-", "_"),
+        metavar=metavar,
+        help=text,
+        hidden=not listed,
+        expose_value=False,
+        callback=_keep,
+        type=str if metavar == "NAME" else click.Path(),
+    )
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    """Remember a shared option; one given after the command wins over one before it."""
+    if value not in (None, False):
+        context.meta.setdefault(_KEY, {})[parameter.name] = value

@@ -1,0 +1,151 @@
+"""The JSON that the command line prints: shapes that scripts may rely on (docs/cli.md)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from agent_journal.model import Entry, EntryId, Hit, Problem, SearchPage, timestamp
+
+if TYPE_CHECKING:
+    from agent_journal.config import Settings
+    from agent_journal.journal import Status
+    from agent_journal.upkeep import Changes
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+
+
+def encode(shape: Json) -> str:
+    """Return one line of JSON in plain ASCII without control characters, for any terminal."""
+    return json.dumps(shape, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def entry_shape(entry: Entry, folder: Path) -> dict[str, Json]:
+    """Return a whole entry."""
+    return {
+        **_facts(entry, folder),
+        "extra": _plain(dict(entry.extra)),
+        "problems": [problem_shape(problem) for problem in entry.problems],
+        "body": entry.body,
+    }
+
+
+def written_shape(entry: Entry, folder: Path) -> dict[str, Json]:
+    """Return what is told of an entry that was just written: all but its body."""
+    return _facts(entry, folder)
+
+
+def page_shape(page: SearchPage, folder: Path) -> dict[str, Json]:
+    """Return an answer with its hits."""
+    return {
+        "total": page.total,
+        "offset": page.offset,
+        "mode": page.mode,
+        "reason": page.reason,
+        "backlog": page.backlog,
+        "notices": list(page.notices),
+        "tags": _tag_list(page.tags),
+        "hits": [_hit(hit, folder) for hit in page.hits],
+    }
+
+
+def tags_shape(page: SearchPage) -> dict[str, Json]:
+    """Return every tag with its number of entries, most used first."""
+    return {"tags": _tag_list(page.tags), "notices": list(page.notices)}
+
+
+def status_shape(status: Status, settings: Settings, warnings: Iterable[str]) -> dict[str, Json]:
+    """Return how a journal is doing."""
+    return {
+        "journal": status.location,
+        "entries": status.entries,
+        "index": status.index_location,
+        "model": status.model,
+        "model_reason": status.reason,
+        "backlog": status.backlog,
+        "config": str(settings.config_path),
+        "config_error": str(settings.error or ""),
+        "enabled": settings.enabled,
+        "problems": [problem_shape(problem) for problem in status.problems],
+        "notices": list(status.notices),
+        "warnings": list(warnings),
+    }
+
+
+def problem_shape(problem: Problem) -> dict[str, Json]:
+    """Return a problem; its line is null when it concerns the whole file."""
+    return {"path": problem.path, "line": problem.line, "reason": problem.reason}
+
+
+def changes_shape(changes: Changes, *, embedded: int, reason: str) -> dict[str, Json]:
+    """Return what reindexing did, and why no vectors were made, if so."""
+    return {
+        "added": changes.added,
+        "changed": changes.changed,
+        "removed": changes.removed,
+        "embedded": embedded,
+        "reason": reason,
+    }
+
+
+def error_shape(error: BaseException, message: str, code: int) -> dict[str, Json]:
+    """Return an error: its class, its sentence, the exit code and the facts that it carries."""
+    details = {name: _plain(value) for name, value in vars(error).items() if _is_fact(name, value)}
+    return {
+        "error": {
+            "type": type(error).__name__,
+            "message": message,
+            "exit_code": code,
+            "details": {**details},
+        }
+    }
+
+
+def path_of(entry_id: EntryId, folder: Path) -> Path:
+    """Return where an entry's file is."""
+    return folder / f"{entry_id}.md"
+
+
+def _facts(entry: Entry, folder: Path) -> dict[str, Json]:
+    return {
+        "id": entry.id,
+        "title": entry.heading,
+        "created": timestamp(entry.created),
+        "tags": list(entry.tags),
+        "project": entry.provenance.project,
+        "model": entry.provenance.model,
+        "provider": entry.provenance.provider,
+        "agent": entry.provenance.agent,
+        "session": entry.provenance.session,
+        "path": str(path_of(entry.id, folder)),
+    }
+
+
+def _hit(hit: Hit, folder: Path) -> dict[str, Json]:
+    return {
+        **_facts(hit.entry, folder),
+        "score": hit.score,
+        "found_by": list(hit.found_by),
+        "snippet": hit.snippet,
+        "snippet_offset": hit.offset,
+    }
+
+
+def _tag_list(tags: Mapping[str, int]) -> list[Json]:
+    return [{"tag": tag, "entries": entries} for tag, entries in tags.items()]
+
+
+def _plain(value: object) -> Json:
+    """Return a value as JSON can hold it; what JSON lacks, such as NaN, as a string."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(member) for member in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    return str(value)
