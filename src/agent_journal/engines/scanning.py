@@ -13,7 +13,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,12 +34,20 @@ _SETTLED_NS = 2_000_000_000
 
 class _Seen(NamedTuple):
     inode: int
+    modified_ns: int
+    size: int
     version: str
 
 
-class _Found(NamedTuple):
-    files: dict[str, _Seen]
-    others: dict[str, str]
+@dataclass(slots=True)
+class _Files:
+    """Regular files by stem; everything else that has such a name, by name, with what it is."""
+
+    entries: dict[str, _Seen] = field(default_factory=dict)
+    sidecars: dict[str, _Seen] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+    fresh: set[str] = field(default_factory=set)
+    """The stems of files that were looked at and had changed, or were new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +56,11 @@ class _Scan:
     modified_ns: int
     began_ns: int
     checked_at: float
-    files: Mapping[str, _Seen]
+    files: _Files
     listing: Listing
+
+
+_NOTHING = _Scan((-1, -1), 0, 0, -RECHECK_S, _Files(), Listing({}))
 
 
 class Scanner:
@@ -72,7 +83,7 @@ class Scanner:
         self._now_ns = now_ns
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._last: _Scan | None = None
+        self._last = _NOTHING
 
     def listing(self, *, thorough: bool = False) -> Listing:
         """Return what is there, as `Store.listing` promises.
@@ -81,9 +92,9 @@ class Scanner:
             JournalUnavailableError: the folder is missing or can't be read.
         """
         with self._lock:
-            last, self._last = self._last, None
+            last, self._last = self._last, _NOTHING
             try:
-                if last is None or thorough or not self._is_current(last):
+                if thorough or not self._is_current(last):
                     last = self._scan(last, thorough=thorough)
             except OSError as error:
                 missing = isinstance(error, FileNotFoundError)
@@ -96,8 +107,7 @@ class Scanner:
 
     def has_listed(self, entry_id: str) -> bool:
         """Tell whether the last listing held an entry, without looking again."""
-        last = self._last
-        return last is not None and entry_id in last.listing.versions
+        return entry_id in self._last.listing.versions
 
     def _is_current(self, last: _Scan) -> bool:
         status = self._folder.stat()
@@ -108,43 +118,28 @@ class Scanner:
             and self._monotonic() - last.checked_at < RECHECK_S
         )
 
-    def _scan(self, last: _Scan | None, *, thorough: bool) -> _Scan:
+    def _scan(self, last: _Scan, *, thorough: bool) -> _Scan:
         began_ns, began = self._now_ns(), self._monotonic()
         with opened(self._folder) as descriptor:
             status = os.fstat(descriptor)
             folder = status.st_dev, status.st_ino
-            known: Mapping[str, _Seen] = {}
-            checked_at = began
-            if (
-                last is not None
-                and not thorough
-                and folder == last.folder
-                and began - last.checked_at < RECHECK_S
-            ):
-                known, checked_at = last.files, last.checked_at
-            found = _look(descriptor, known)
-        listing = self._listing_of(found)
-        if last is not None and listing == last.listing:
+            if folder != last.folder:
+                last = _NOTHING
+            recheck = thorough or last is _NOTHING or began - last.checked_at >= RECHECK_S
+            files = _look(descriptor, last.files, recheck=recheck)
+        listing = Listing(_versions(files, last), self._problems(files))
+        if last is not _NOTHING and listing == last.listing:
             listing = last.listing
-        return _Scan(folder, status.st_mtime_ns, began_ns, checked_at, found.files, listing)
+        checked_at = began if recheck else last.checked_at
+        return _Scan(folder, status.st_mtime_ns, began_ns, checked_at, files, listing)
 
-    def _listing_of(self, found: _Found) -> Listing:
-        versions: dict[EntryId, Version] = {}
-        others = {
-            name: reason
-            for name, reason in found.others.items()
-            if name.endswith(ENTRY_SUFFIX) or f"{_stem(name)}{ENTRY_SUFFIX}" in found.files
-        }
-        for name, seen in found.files.items():
-            if name.endswith(ENTRY_SUFFIX):
-                stem = name[: -len(ENTRY_SUFFIX)]
-                sidecar = found.files.get(stem + SIDECAR_SUFFIX)
-                versions[EntryId(stem)] = Version(seen.version, sidecar.version if sidecar else "")
-        problems = (
+    def _problems(self, files: _Files) -> tuple[Problem, ...]:
+        return tuple(
             Problem(printable(self._folder / name), reason)
-            for name, reason in sorted(others.items())
+            for name, reason in sorted(files.others.items())
+            if not name.endswith(SIDECAR_SUFFIX)
+            or name.removesuffix(SIDECAR_SUFFIX) in files.entries
         )
-        return Listing(versions, tuple(problems))
 
 
 def printable(path: Path | str) -> str:
@@ -152,33 +147,52 @@ def printable(path: Path | str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _stem(name: str) -> str:
-    return name.removesuffix(ENTRY_SUFFIX).removesuffix(SIDECAR_SUFFIX)
+def _look(folder: int, known: _Files, *, recheck: bool) -> _Files:
+    """Look at every name, and at the files behind those that are new, or behind all of them.
 
-
-def _look(folder: int, known: Mapping[str, _Seen]) -> _Found:
-    files: dict[str, _Seen] = {}
-    others: dict[str, str] = {}
+    The loop is written out: at 10,000 entries a function call for each is what a search can feel.
+    """
+    files = _Files()
     with os.scandir(folder) as listed:
         for member in listed:
             name = member.name
-            if not name.endswith((ENTRY_SUFFIX, SIDECAR_SUFFIX)) or name.startswith("."):
+            if name.endswith(ENTRY_SUFFIX):
+                stem, before, now = name[: -len(ENTRY_SUFFIX)], known.entries, files.entries
+            elif name.endswith(SIDECAR_SUFFIX):
+                stem, before, now = name[: -len(SIDECAR_SUFFIX)], known.sidecars, files.sidecars
+            else:
+                continue
+            if name[0] == ".":
                 continue
             inode = member.inode()
-            seen = known.get(name)
-            if seen is not None and seen.inode == inode:
-                files[name] = seen
-                continue
-            try:
-                status = member.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue  # removed since its name was read
-            if reason := _objection(name, status.st_mode):
-                others[name] = reason
-                continue
-            version = f"{status.st_mtime_ns:x}-{status.st_size:x}-{status.st_ino:x}"
-            files[name] = _Seen(inode, version)
-    return _Found(files, others)
+            seen = before.get(stem)
+            if seen is None or recheck or seen.inode != inode:
+                try:
+                    status = member.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # removed since its name was read
+                if reason := _objection(name, status.st_mode):
+                    files.others[name] = reason
+                    continue
+                stamp = inode, status.st_mtime_ns, status.st_size
+                if seen is None or seen[:3] != stamp:
+                    seen = _Seen(*stamp, f"{stamp[1]}-{stamp[2]}-{status.st_ino}")
+                    files.fresh.add(stem)
+            now[stem] = seen
+    return files
+
+
+def _versions(files: _Files, last: _Scan) -> Mapping[EntryId, Version]:
+    """Carry over the last listing's versions but for what came, changed or went."""
+    versions = dict(last.listing.versions)
+    gone = last.files.entries.keys() - files.entries.keys()
+    for stem in files.fresh | gone | (last.files.sidecars.keys() - files.sidecars.keys()):
+        entry, sidecar = files.entries.get(stem), files.sidecars.get(stem)
+        if entry is None:
+            versions.pop(EntryId(stem), None)
+        else:
+            versions[EntryId(stem)] = Version(entry.version, sidecar.version if sidecar else "")
+    return versions
 
 
 def _objection(name: str, mode: int) -> str:
