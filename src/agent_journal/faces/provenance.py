@@ -1,0 +1,72 @@
+"""Who is calling: what hosts tell about themselves, made into `Provenance`; nothing is guessed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import unquote, urlsplit
+
+from agent_journal.faces.framing import escape_controls
+from agent_journal.model import Provenance
+
+_PROJECT = ("AGENT_JOURNAL_PROJECT", "CLAUDE_PROJECT_DIR")
+_AGENT = ("AGENT_JOURNAL_AGENT",)
+_SESSION = ("AGENT_JOURNAL_SESSION", "CLAUDE_CODE_SESSION_ID")
+_LIMIT = 1000  # far beyond any path or name; entries have a limit too
+
+
+def from_environment(environ: Mapping[str, str]) -> Provenance:
+    """Return what the environment says: our own variables first, then the host's."""
+    return Provenance(
+        project=_first(environ, _PROJECT),
+        agent=_first(environ, _AGENT),
+        session=_first(environ, _SESSION),
+    )
+
+
+def complete(known: Provenance, *, client: str, roots: Sequence[str], directory: str) -> Provenance:
+    """Fill in what the environment doesn't say from what is known about a client.
+
+    Args:
+        known: what the environment says; it wins.
+        client: the client's name: the agent, for want of a better one.
+        roots: the client's root URIs: the one around the directory, else the first, is the project.
+        directory: the working directory: the project without roots, unless it is ``/``, where
+            hosts start servers that belong to no project.
+    """
+    project = known.project or _clean(_project_of(roots, directory))
+    return replace(known, project=project, agent=known.agent or _clean(client))
+
+
+def working_directory() -> str:
+    """Return the working directory, empty when it is gone."""
+    try:
+        return os.getcwd()  # noqa: PTH109 - a string is what is wanted
+    except OSError:
+        return ""
+
+
+def _project_of(roots: Sequence[str], directory: str) -> str:
+    paths = [path for path in map(_path, roots) if path]
+    around = [path for path in paths if f"{directory}/".startswith(f"{path}/")]
+    if paths:
+        return max(around, key=len, default=paths[0])
+    return "" if directory == "/" else directory
+
+
+def _path(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return ""
+    return unquote(parts.path).rstrip("/") if parts.scheme == "file" else ""
+
+
+def _first(environ: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((found for name in names if (found := _clean(environ.get(name, "")))), "")
+
+
+def _clean(text: str) -> str:
+    # Paths may hold bytes that are no UTF-8, which frontmatter refuses; a write must not fail.
+    return escape_controls(text.strip())[:_LIMIT]
