@@ -6,15 +6,14 @@ import errno
 import logging
 import os
 import re
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 
 from agent_journal import entryfile
 from agent_journal import sidecar as sidecarfile
+from agent_journal.engines.instants import NO_FREE_ID, Instants, render_checked
 from agent_journal.engines.placing import (
     TEMPORARY_PREFIX,
     TEMPORARY_SUFFIX,
@@ -31,14 +30,12 @@ from agent_journal.engines.placing import (
 from agent_journal.engines.scanning import ENTRY_SUFFIX, SIDECAR_SUFFIX, Scanner, printable
 from agent_journal.errors import (
     EntryNotFoundError,
-    EntryTooLargeError,
     InvalidSidecarError,
     JournalUnavailableError,
     StorageError,
     WriteFailedError,
 )
 from agent_journal.model import (
-    ENTRY_LIMIT_BYTES,
     Draft,
     Entry,
     EntryId,
@@ -53,7 +50,6 @@ _SIDECAR_MODE = 0o600
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]+")
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _NO_FILE = frozenset({errno.ELOOP, errno.ENXIO})
-_REMEMBERED_INSTANTS = 100_000
 
 _log = logging.getLogger("agent_journal")
 
@@ -108,15 +104,22 @@ class FileStore:
         asked = self._now_ns() // 1_000_000
         if draft.created is not None:
             asked = to_milliseconds(draft.created)
+        created = from_milliseconds(asked)
+        data = render_checked(created, draft)
         try:
-            created, data = self._render(asked, draft)
             create_folder(self._folder)
             with opened(self._folder) as folder:
                 while True:
-                    name = entry_id_of(created) + ENTRY_SUFFIX
-                    if not exists(folder, name) and _publish(folder, name, data):
+                    free = self._instants.take(asked)
+                    name = entry_id_of(free) + ENTRY_SUFFIX
+                    if exists(folder, name):
+                        continue
+                    if free != created:
+                        created, data = free, render_checked(free, draft)
+                    if _publish(folder, name, data):
                         break
-                    created, data = self._render(asked, draft)
+        except OverflowError:
+            raise WriteFailedError(self.location, NO_FREE_ID) from None
         except OSError as error:
             raise WriteFailedError(self.location, reason_of(error)) from error
         path = printable(self._folder / name)
@@ -189,44 +192,6 @@ class FileStore:
                     raise
                 return None
         return entry_id + suffix
-
-    def _render(self, asked: int, draft: Draft) -> tuple[datetime, bytes]:
-        try:
-            created = from_milliseconds(self._instants.take(asked))
-        except OverflowError:
-            reason = "every id from its date to the end of the calendar is taken"
-            raise WriteFailedError(self.location, reason) from None
-        data = entryfile.render(entry_id_of(created), created, draft)
-        if len(data) > ENTRY_LIMIT_BYTES:
-            raise EntryTooLargeError(len(data), ENTRY_LIMIT_BYTES)
-        return created, data
-
-
-class Instants:
-    """Hands out milliseconds, each once; may be called from several threads.
-
-    A taken one leads to the next free one over shortened paths (union-find), so that any order of
-    many drafts of few instants takes linear time.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._following: dict[int, int] = {}
-
-    def take(self, asked: int) -> int:
-        """Return the first millisecond from `asked` on that was not handed out yet."""
-        with self._lock:
-            following = self._following
-            if len(following) > _REMEMBERED_INSTANTS:
-                following.clear()  # what is taken on the disk is found there
-            free = asked
-            path = []
-            while (further := following.get(free)) is not None:
-                path.append(free)
-                free = further
-            for instant in [*path, free]:
-                following[instant] = free + 1
-            return free
 
 
 def _publish(folder: int, name: str, data: bytes) -> bool:
