@@ -1,0 +1,100 @@
+"""Puts a journal together from settings; the only place that chooses engines."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_journal.config import Settings, load_settings
+from agent_journal.engines.files import FileStore
+from agent_journal.errors import IndexUnavailableError
+from agent_journal.journal import Journal
+
+if TYPE_CHECKING:
+    from agent_journal.ports import Embedder, EmbedderLoader, Index
+
+INDEX_UNUSED_DAYS = 30
+"""Index files that nobody opened for so long are removed; they can be made again."""
+
+_log = logging.getLogger("agent_journal")
+
+
+def open_journal(where: Settings | Path | str | None = None) -> Journal:
+    """Open a journal; nothing is created until something is written.
+
+    Slow parts come later: the index at once, numpy and the model at the first search by meaning.
+
+    Args:
+        where: the journal folder, or whole settings. None means what the environment and the
+            configuration file say, else ``~/.config/opencode/journal``.
+
+    Raises:
+        ConfigError: the environment or the configuration file is wrong, and no folder was given.
+    """
+    if isinstance(where, Settings):
+        settings = where
+    else:
+        folder = None if where is None else os.fspath(where)
+        settings = load_settings(os.environ, journal=folder)
+        if settings.error and folder is None:
+            raise settings.error
+    notices = []
+    try:
+        index = _open_index(settings)
+    except IndexUnavailableError as error:
+        notices.append(f"{error}; searching from memory")
+        _log.warning(notices[-1])
+        index = _memory_index()
+    return Journal(
+        FileStore(settings.folder),
+        index,
+        _loader(settings),
+        fallback=_memory_index,
+        notices=notices,
+    )
+
+
+def index_path(settings: Settings) -> Path:
+    """Return where a journal's index is: named by the journal's real path and the schema."""
+    from agent_journal.engines.sqlite import SCHEMA_VERSION  # noqa: PLC0415 - chosen here
+
+    name = hashlib.sha256(os.fsencode(settings.folder.resolve())).hexdigest()[:16]
+    return settings.index_folder / f"{name}-v{SCHEMA_VERSION}.sqlite3"
+
+
+def _open_index(settings: Settings) -> Index:
+    from agent_journal.engines.sqlite import (  # noqa: PLC0415 - chosen here
+        SqliteIndex,
+        remove_unused,
+    )
+
+    path = index_path(settings)
+    index = SqliteIndex(path)
+    remove_unused(path.parent, older_than_days=INDEX_UNUSED_DAYS, keep=path)
+    return index
+
+
+def _memory_index() -> Index:
+    from agent_journal.engines.memory_index import MemoryIndex  # noqa: PLC0415 - rarely needed
+
+    return MemoryIndex()
+
+
+def _loader(settings: Settings) -> EmbedderLoader:
+    from agent_journal.engines.loading import (  # noqa: PLC0415 - chosen here
+        BackgroundLoader,
+        NoEmbedder,
+    )
+
+    if settings.model == "none":
+        return NoEmbedder("the model is switched off")
+
+    def load() -> Embedder:
+        from agent_journal.engines.use import load_use  # noqa: PLC0415 - slow: numpy and weights
+
+        return load_use()
+
+    return BackgroundLoader(load)

@@ -1,0 +1,447 @@
+"""The journal: writes entries, and finds and reads what any process has written."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self, TypeVar
+
+from agent_journal import passages, ranking, words
+from agent_journal.errors import (
+    AmbiguousIdError,
+    DimensionMismatchError,
+    EmbedderUnavailableError,
+    EntryNotFoundError,
+    IndexUnavailableError,
+    JournalUnavailableError,
+    StorageError,
+)
+from agent_journal.model import (
+    Draft,
+    Entry,
+    EntryId,
+    Filters,
+    Hit,
+    Problem,
+    Query,
+    SearchPage,
+)
+from agent_journal.ports import Embedder, EmbedderLoader, Index, Progress, QueryVector, Store
+from agent_journal.upkeep import Changes, Upkeep
+
+MODEL_WAIT_S = 2.0
+"""How long a search waits for the model unless it is told otherwise."""
+
+SNIPPET_WIDTH = 300
+"""The longest snippet, in characters."""
+
+_STALE_S = 86_400.0  # a temporary file older than a day has no writer
+_log = logging.getLogger("agent_journal")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a journal is doing.
+
+    Attributes:
+        location: the journal folder.
+        index_location: where the index is.
+        entries: entries in the journal.
+        tags: different tags in use.
+        model: the embedder's name; empty when there is none yet.
+        reason: why there is no embedder; empty when there is one.
+        backlog: entries without a vector of it; None when there is no embedder.
+        problems: files that can't be read fully, ordered by path and line.
+        notices: what else the user should know.
+    """
+
+    location: str
+    index_location: str
+    entries: int
+    tags: int
+    model: str
+    reason: str
+    backlog: int | None
+    problems: tuple[Problem, ...]
+    notices: tuple[str, ...]
+
+
+class Journal:
+    """One journal: a store of entries, an index over it, and a model that may still be loading.
+
+    May be used from several threads, and by several processes at once. Close it, or use it as a
+    context manager.
+
+    Args:
+        store: where the entries are.
+        index: what is searched; any index, however stale or empty.
+        loader: hands out the embedder.
+        fallback: makes the index that takes over when `index` can't be used any more.
+        notices: what the user should know about how this journal was put together.
+        clock: the present instant, aware.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        index: Index,
+        loader: EmbedderLoader,
+        *,
+        fallback: Callable[[], Index] | None = None,
+        notices: Iterable[str] = (),
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._loader = loader
+        self._fallback = fallback
+        self._notices = list(notices)
+        self._clock = clock
+        self._upkeep = Upkeep(store, index)
+        self._swapping = threading.Lock()
+
+    def __enter__(self) -> Self:
+        """Return the journal itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the journal."""
+        self.close()
+
+    def close(self) -> None:
+        """Release files and memory; idempotent. What was written stays written."""
+        self._index.close()
+
+    def write(self, draft: Draft) -> Entry:
+        """Store a new entry; it is durable when this returns, and found by the next search.
+
+        Raises:
+            EntryTooLargeError: the entry would be larger than the limit.
+            WriteFailedError: it could not be made durable; nothing is left of it.
+        """
+        return self._store.append(draft)
+
+    def read(self, entry_id: str) -> Entry:
+        """Return the entry with this id.
+
+        Raises:
+            EntryNotFoundError: there is none.
+            StorageError: its file can't be read.
+        """
+        return self._store.read(EntryId(entry_id))
+
+    def resolve(self, prefix: str) -> EntryId:
+        """Return the id that equals a prefix, else the only one that starts with it.
+
+        Raises:
+            EntryNotFoundError: there is none.
+            AmbiguousIdError: there are several.
+            JournalUnavailableError: the folder is missing or can't be read.
+        """
+        known = self._store.listing().versions
+        if EntryId(prefix) in known:
+            return EntryId(prefix)
+        matches = sorted(entry_id for entry_id in known if prefix and entry_id.startswith(prefix))
+        if not matches:
+            raise EntryNotFoundError(prefix)
+        if len(matches) > 1:
+            raise AmbiguousIdError(prefix, matches)
+        return matches[0]
+
+    def search(self, query: Query, *, wait_s: float = MODEL_WAIT_S) -> SearchPage:
+        """Answer a query over everything that any process has written until now.
+
+        Nothing is raised for a folder that is missing, unreadable or empty all of a sudden, nor for
+        a model or an index that can't be used: `SearchPage` says so.
+
+        Args:
+            query: what to look for.
+            wait_s: the longest wait for the model; without it the answer is lexical.
+
+        Raises:
+            InvalidDateError: since or until is no date.
+        """
+        filters = Filters.of(query, self._clock())
+        return self._degrading(lambda: self._search(query, filters, wait_s))
+
+    def catch_up(self, *, thorough: bool = False, progress: Progress | None = None) -> Changes:
+        """Bring the index in step with the entries' text; doing it twice changes nothing more.
+
+        Entries of a folder that is suddenly empty stay indexed, since a failed mount looks like
+        that; `reindex` forgets them.
+
+        Args:
+            thorough: look at every file, trusting no earlier listing.
+            progress: told of (done, total) entries.
+
+        Raises:
+            JournalUnavailableError: the folder is missing or can't be read.
+        """
+        return self._degrading(lambda: self._upkeep.catch_up(thorough=thorough, progress=progress))
+
+    def reindex(self, *, progress: Progress | None = None) -> Changes:
+        """Forget the index, vectors too, and make it anew from the entries' text.
+
+        The vectors are left to `work_backlog`.
+
+        Returns:
+            Entries indexed now, and how many fewer than before.
+
+        Raises:
+            JournalUnavailableError: the folder can't be read; a missing one empties the index.
+        """
+        return self._degrading(lambda: self._reindex(progress))
+
+    def work_backlog(
+        self,
+        *,
+        wait_s: float = MODEL_WAIT_S,
+        limit_s: float | None = None,
+        stop: threading.Event | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """Embed entries that have no vectors yet, and return how many were done.
+
+        Processes share the work: each takes a few entries at a time.
+
+        Args:
+            wait_s: the longest wait for the model.
+            limit_s: stop after about so long; None means when nothing is left.
+            stop: stop soon after it is set.
+            progress: told of (done, total) entries.
+
+        Raises:
+            EmbedderUnavailableError: there is no model.
+            JournalUnavailableError: the folder is missing or can't be read.
+        """
+        embedder = self._loader.get(wait_s)
+        ends = None if limit_s is None else time.monotonic() + limit_s
+
+        def is_over() -> bool:
+            if stop is not None and stop.is_set():
+                return True
+            return ends is not None and time.monotonic() >= ends
+
+        def work() -> int:
+            self._upkeep.catch_up()
+            return self._upkeep.work_backlog(embedder, is_over, progress)
+
+        return self._degrading(work)
+
+    def check(self, *, fix: bool = False, progress: Progress | None = None) -> list[Problem]:
+        """Read every entry and sidecar, and return all problems, ordered by path and line.
+
+        Args:
+            fix: remove temporary files that crashed writers left more than a day ago.
+            progress: told of (done, total) entries.
+
+        Raises:
+            JournalUnavailableError: the folder is missing or can't be read.
+        """
+        if fix:
+            self._store.sweep(older_than_s=_STALE_S)
+        listing = self._store.listing(thorough=True)
+        found = list(listing.problems)
+        for done, (entry_id, version) in enumerate(listing.versions.items(), 1):
+            with contextlib.suppress(EntryNotFoundError):  # removed while we look
+                try:
+                    found += self._store.read(entry_id).problems
+                except StorageError as error:
+                    found.append(Problem(error.path, str(error)))
+            found += self._upkeep.sidecar_of(entry_id, version)[1]
+            if progress:
+                progress(done, len(listing.versions))
+        return _in_order(found)
+
+    def tags(self) -> dict[str, int]:
+        """Return every tag with the number of entries that carry it, most used first."""
+        return self._degrading(lambda: {} if self._step_in() else self._index.tags())
+
+    def status(self, *, wait_s: float = 0.0) -> Status:
+        """Return how the journal is doing, after catching up.
+
+        Args:
+            wait_s: the longest wait for the model.
+        """
+        return self._degrading(lambda: self._status(wait_s))
+
+    def warm_up(self) -> None:
+        """Start loading the model in the background, if that has not begun."""
+        with contextlib.suppress(EmbedderUnavailableError):
+            self._loader.get(0.0)
+
+    def _degrading(self, work: Callable[[], _T]) -> _T:
+        """Do some work; when the index can't be used, say so once and do it with the fallback."""
+        index = self._index
+        try:
+            return work()
+        except IndexUnavailableError as error:
+            with self._swapping:
+                if self._index is index:
+                    if self._fallback is None:
+                        raise
+                    index.close()
+                    self._index, self._fallback = self._fallback(), None
+                    self._upkeep = Upkeep(self._store, self._index)
+                    self._notices.append(f"{error}; searching from memory until restart")
+                    _log.warning(self._notices[-1])
+            return work()
+
+    def _step_in(self) -> str:
+        """Catch up; return why nothing can be found now, or an empty string."""
+        try:
+            self._upkeep.catch_up()
+        except JournalUnavailableError as error:
+            if error.missing:
+                return f"there is no journal at {error.path} yet; the first write creates it"
+            return str(error)
+        listing = self._upkeep.listing
+        if listing and not listing.versions and self._index.count():
+            return (
+                f"journal folder {self._store.location} is empty, but its index knows entries; "
+                "is it mounted? if they are gone for good, run: agent-journal reindex"
+            )
+        return ""
+
+    def _search(self, query: Query, filters: Filters, wait_s: float) -> SearchPage:
+        if notice := self._step_in():
+            notices = (*self._notices, notice)
+            return SearchPage((), 0, query.offset, {}, "lexical", notice, 0, notices)
+        if query.text:
+            hits, total, reason, backlog = self._matching(query, filters, wait_s)
+        else:
+            hits, total = self._newest(query, filters)
+            reason, backlog = "no text to compare: newest first", self._backlog()
+        return SearchPage(
+            hits=hits,
+            total=total,
+            offset=query.offset,
+            tags=self._index.tags(),
+            mode="lexical" if reason else "hybrid",
+            reason=reason,
+            backlog=backlog,
+            notices=tuple(self._notices),
+        )
+
+    def _newest(self, query: Query, filters: Filters) -> tuple[tuple[Hit, ...], int]:
+        page = self._index.select(filters, limit=query.limit, offset=query.offset)
+        hits = []
+        for entry_id in page.ids:
+            if (entry := self._read_hit(entry_id)) is not None:
+                snippet, offset = _snippet(entry, 0, 0, ())
+                hits.append(Hit(entry, None, snippet, offset))
+        return tuple(hits), page.total
+
+    def _matching(
+        self, query: Query, filters: Filters, wait_s: float
+    ) -> tuple[tuple[Hit, ...], int, str, int]:
+        terms = words.query_terms(query.text)
+        vector, embedder, reason = self._query_vector(query.text, wait_s)
+        try:
+            evidence = self._index.evidence(terms, filters, vector)
+        except DimensionMismatchError as error:
+            embedder, reason = None, str(error)
+            evidence = self._index.evidence(terms, filters)
+        backlog = self._index.backlog(embedder.identity) if embedder else 0
+        if embedder and not evidence.compared and backlog:
+            reason = "no entry that passes has a vector yet"
+        ranked = ranking.rank(
+            evidence,
+            terms,
+            words.title_key(query.text),
+            embedder.baseline if embedder else None,
+        )
+        hits = []
+        for found in ranked[query.offset : query.offset + query.limit]:
+            if (entry := self._read_hit(found.id)) is not None:
+                snippet, offset = _snippet(entry, found.start, found.end, terms)
+                hits.append(Hit(entry, found.score, snippet, offset, found.found_by))
+        return tuple(hits), len(ranked), reason, backlog
+
+    def _query_vector(
+        self, text: str, wait_s: float
+    ) -> tuple[QueryVector | None, Embedder | None, str]:
+        try:
+            embedder = self._loader.get(wait_s)
+        except EmbedderUnavailableError as error:
+            return None, None, error.reason
+        vector = embedder.embed_query(text)
+        return QueryVector(embedder.name, embedder.identity, vector, embedder.floor), embedder, ""
+
+    def _backlog(self) -> int:
+        try:
+            return self._index.backlog(self._loader.get(0.0).identity)
+        except EmbedderUnavailableError:
+            return 0
+
+    def _read_hit(self, entry_id: EntryId) -> Entry | None:
+        """Read an entry that was found; None when it is gone since."""
+        try:
+            return self._store.read(entry_id)
+        except EntryNotFoundError:
+            return None
+        except StorageError as error:
+            problem = Problem(error.path, str(error))
+            return Entry(entry_id, "", "", self._clock(), problems=(problem,))
+
+    def _reindex(self, progress: Progress | None) -> Changes:
+        try:
+            self._store.listing(thorough=True)
+        except JournalUnavailableError as error:
+            if not error.missing:
+                raise
+            before = self._index.count()
+            self._index.clear()
+            return Changes(removed=before)
+        before = self._index.count()
+        self._index.clear()
+        added = self._upkeep.catch_up(thorough=True, progress=progress).added
+        return Changes(added=added, removed=max(before - added, 0))
+
+    def _status(self, wait_s: float) -> Status:
+        notice = self._step_in()
+        model, reason, backlog = "", "", None
+        try:
+            embedder = self._loader.get(wait_s)
+        except EmbedderUnavailableError as error:
+            reason = error.reason
+        else:
+            model, backlog = embedder.name, self._index.backlog(embedder.identity)
+        found = [*self._index.problems(), *self._upkeep.unreadable]
+        if self._upkeep.listing:
+            found += self._upkeep.listing.problems
+        return Status(
+            location=self._store.location,
+            index_location=self._index.location,
+            entries=0 if notice else self._index.count(),
+            tags=0 if notice else len(self._index.tags()),
+            model=model,
+            reason=reason,
+            backlog=backlog,
+            problems=tuple(_in_order(found)),
+            notices=(*self._notices, notice) if notice else tuple(self._notices),
+        )
+
+
+def _snippet(entry: Entry, start: int, end: int, terms: Iterable[str]) -> tuple[str, int]:
+    """Return the part of a passage that shows best why it was found, and its offset."""
+    end = min(end or len(entry.body), len(entry.body))
+    start = min(start, end)
+    focus = start + words.locate(entry.body[start:end], set(terms))
+    return passages.excerpt(entry.body, start, end, focus=focus, width=SNIPPET_WIDTH)
+
+
+def _in_order(problems: Iterable[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda problem: (problem.path, problem.line or 0))

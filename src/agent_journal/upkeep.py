@@ -1,0 +1,234 @@
+"""Upkeep: brings an index in step with a store, the text at once and the vectors as a backlog."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_journal import passages, words
+from agent_journal.errors import EntryNotFoundError, InvalidSidecarError, StorageError
+from agent_journal.model import Entry, EntryId, Problem
+from agent_journal.ports import (
+    Embedder,
+    Index,
+    IndexedEntry,
+    IndexedPassage,
+    Listing,
+    PassageVectors,
+    Progress,
+    Sidecar,
+    Store,
+    Version,
+)
+
+if TYPE_CHECKING:
+    from agent_journal.ports import Matrix
+
+SEED_MODEL = "Xenova/paraphrase-multilingual-MiniLM-L12-v2"
+"""The original tool's model: it alone may write sidecars of its length."""
+SEED_DIMENSION = 384
+"""The original compares whatever has this length, so that others would spoil its search."""
+
+_BATCH = 256  # entries indexed in one transaction, so that others wait at most about 0.1 s for it
+_CLAIM = 16  # entries taken from the backlog at once: the most that a crash or a race does twice
+_LEASE_S = 120.0  # 16 entries of 1 MiB take about 100 s; a crashed process's are free after it
+_PASSAGES_PER_CALL = 32  # embedded at once, so that a stop is heard within about 0.2 s
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What catching up found: numbers of entries."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+
+
+class Upkeep:
+    """The one place that writes to an index; may be called from several threads.
+
+    Attributes:
+        listing: what the store held when the index was last in step with it; None before that.
+        unreadable: files that could not even be opened then.
+    """
+
+    def __init__(self, store: Store, index: Index) -> None:
+        self._store = store
+        self._index = index
+        self._lock = threading.RLock()
+        self._generation: object = None
+        self.listing: Listing | None = None
+        self.unreadable: tuple[Problem, ...] = ()
+
+    def catch_up(self, *, thorough: bool = False, progress: Progress | None = None) -> Changes:
+        """Bring the index in step with the entries' text; see `Journal.catch_up`."""
+        with self._lock:
+            listing = self._store.listing(thorough=thorough)
+            generation = self._index.generation()
+            if listing is self.listing and generation == self._generation:
+                return Changes()
+            known = self._index.listing()
+            gone = known.keys() - listing.versions.keys() if listing.versions else set()
+            if gone:
+                self._index.update((), gone)
+            stale = [
+                entry_id
+                for entry_id, version in listing.versions.items()
+                if known.get(entry_id) != version
+            ]
+            unreadable: list[Problem] = []
+            for start in range(0, len(stale), _BATCH):
+                batch = stale[start : start + _BATCH]
+                if start and self._index.generation() != generation:  # others do the same work
+                    there = self._index.listing()
+                    batch = [i for i in batch if there.get(i) != listing.versions[i]]
+                self._index.update(list(self._analysed(batch, listing.versions, unreadable)))
+                generation = self._index.generation()
+                if progress:
+                    progress(min(start + _BATCH, len(stale)), len(stale))
+            added = sum(entry_id not in known for entry_id in stale)
+            self.unreadable = tuple(unreadable)
+            self.listing, self._generation = listing, self._index.generation()
+            return Changes(added, len(stale) - added, len(gone))
+
+    def work_backlog(
+        self, embedder: Embedder, is_over: Callable[[], bool], progress: Progress | None = None
+    ) -> int:
+        """Embed entries until nothing is left or `is_over` says so; return how many were done."""
+        done = 0
+        total = self._index.backlog(embedder.identity)
+        while not is_over():
+            claimed = self._index.claim(embedder.identity, limit=_CLAIM, lease_s=_LEASE_S)
+            if not claimed:
+                break
+            for entries in self._grouped(claimed):
+                done += self._embed(embedder, entries, is_over)
+                if progress:
+                    progress(done, max(total, done))
+        return done
+
+    def sidecar_of(
+        self, entry_id: EntryId, version: Version
+    ) -> tuple[Sidecar | None, list[Problem]]:
+        """Return an entry's sidecar if it is valid, and what is wrong with it if it isn't."""
+        if not version.sidecar:
+            return None, []
+        try:
+            return self._store.read_sidecar(entry_id), []
+        except InvalidSidecarError as error:
+            return None, [Problem(error.path, f"ignored: {error.reason}")]
+
+    def _analysed(
+        self,
+        batch: Sequence[EntryId],
+        versions: Mapping[EntryId, Version],
+        unreadable: list[Problem],
+    ) -> Iterator[IndexedEntry]:
+        for entry_id in batch:
+            try:
+                entry = self._store.read(entry_id)
+            except EntryNotFoundError:
+                continue  # removed since the listing; the next one says so
+            except StorageError as error:
+                unreadable.append(Problem(error.path, str(error)))
+                continue
+            sidecar, problems = self.sidecar_of(entry_id, versions[entry_id])
+            yield analyse(entry, versions[entry_id], sidecar, problems)
+
+    def _grouped(self, claimed: Sequence[EntryId]) -> Iterator[list[_Work]]:
+        """Yield entries in groups of about one call's passages."""
+        versions = self._store.listing().versions
+        group: list[_Work] = []
+        for entry_id in claimed:
+            version = versions.get(entry_id)
+            try:
+                entry = self._store.read(entry_id) if version else None
+            except (EntryNotFoundError, StorageError):
+                continue  # gone, or listed as a problem by now
+            if not entry or not version:
+                continue
+            group.append(_Work.on(entry, version))
+            if sum(len(work.texts) for work in group) >= _PASSAGES_PER_CALL:
+                yield group
+                group = []
+        if group:
+            yield group
+
+    def _embed(
+        self, embedder: Embedder, group: Sequence[_Work], is_over: Callable[[], bool]
+    ) -> int:
+        import numpy as np  # noqa: PLC0415 - slow to import, needed only with a model
+
+        texts = [text for work in group for text in work.texts]
+        rows: list[Matrix] = []
+        for start in range(0, len(texts), _PASSAGES_PER_CALL):
+            if is_over():
+                return 0
+            rows.append(embedder.embed_passages(texts[start : start + _PASSAGES_PER_CALL]))
+        matrix = np.concatenate(rows)
+        position = 0
+        vectors = []
+        for work in group:
+            own = matrix[position : position + len(work.texts)]
+            position += len(work.texts)
+            vectors.append(
+                PassageVectors(work.entry.id, work.version.entry, own[: work.passage_count])
+            )
+            self._put_sidecar(work, Sidecar(embedder.name, tuple(own[-1].tolist())))
+        self._index.add_vectors(embedder.identity, vectors)
+        return len(group)
+
+    def _put_sidecar(self, work: _Work, sidecar: Sidecar) -> None:
+        """Write a sidecar unless one of this model, or one of the original's, is there."""
+        if len(sidecar.vector) == SEED_DIMENSION and sidecar.model != SEED_MODEL:
+            return
+        replace = False
+        if work.version.sidecar:
+            there, problems = self.sidecar_of(work.entry.id, work.version)
+            if problems or (there and there.model == sidecar.model):
+                return
+            replace = there is not None and len(there.vector) != SEED_DIMENSION
+        self._store.write_sidecar(work.entry.id, sidecar, replace=replace)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """An entry to embed: its passages' texts, and last the whole entry's, if that is another."""
+
+    entry: Entry
+    version: Version
+    texts: tuple[str, ...]
+    passage_count: int
+
+    @classmethod
+    def on(cls, entry: Entry, version: Version) -> _Work:
+        parts = passages.split(entry.body)
+        texts = [passages.embedding_text(entry.title, part.text) for part in parts]
+        whole = passages.embedding_text(entry.title, entry.body)
+        count = len(texts)
+        if texts[-1] != whole:
+            texts.append(whole)
+        return cls(entry, version, tuple(texts), count)
+
+
+def analyse(
+    entry: Entry, version: Version, sidecar: Sidecar | None, problems: Sequence[Problem] = ()
+) -> IndexedEntry:
+    """Return an entry as an index keeps it; title and tags count as part of every passage."""
+    about = (*words.terms(entry.title), *words.terms("\n".join(entry.tags)))
+    return IndexedEntry(
+        id=entry.id,
+        version=version,
+        created=entry.created,
+        provenance=entry.provenance,
+        tags=entry.tags,
+        title_key=words.title_key(entry.title),
+        passages=tuple(
+            IndexedPassage(part.ordinal, part.start, part.end, (*about, *words.terms(part.text)))
+            for part in passages.split(entry.body)
+        ),
+        sidecar=sidecar,
+        problems=(*entry.problems, *problems),
+    )
