@@ -1,4 +1,4 @@
-"""What any store does before it stores: choose the entry's instant, and see that it isn't too large."""
+"""What every store does first: choose the entry's instant, refuse what is too large."""
 
 from __future__ import annotations
 

@@ -68,6 +68,7 @@ class MemoryStore:
         with self._lock:
             content = None if data is None else self._content(data)
             self._files[EntryId(entry_id)].sidecar = content
+            self._listing = None
 
     def remove(self, entry_id: str) -> None:
         """Remove an entry with its sidecar, as a person might."""

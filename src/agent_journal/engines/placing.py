@@ -144,10 +144,7 @@ class Staging:
         self._name = f"{TEMPORARY_PREFIX}{os.getpid()}-{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         self._descriptor = os.open(self._name, flags, mode, dir_fd=folder)
-        if stat.S_IMODE(os.fstat(self._descriptor).st_mode) != mode:
-            # The umask took too much. FAT and its kin keep no modes and refuse: nothing is lost.
-            with suppress(PermissionError):
-                os.fchmod(self._descriptor, mode)
+        self._mode = mode
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -170,6 +167,10 @@ class Staging:
         Raises:
             OSError: it could not be written; the disk is full, for one.
         """
+        if stat.S_IMODE(os.fstat(self._descriptor).st_mode) != self._mode:
+            # The umask took too much. FAT and its kin keep no modes and refuse: nothing is lost.
+            with suppress(PermissionError):
+                os.fchmod(self._descriptor, self._mode)
         view = memoryview(data)
         done = 0
         while done < len(data):
