@@ -61,9 +61,10 @@ def latest(limit: int) -> list[str]:
         if isinstance(handler, _FileHandler):
             for path in (handler.put_aside, handler.path):
                 try:
-                    text = path.read_text(encoding="utf-8", errors="replace")
+                    # Reading a pipe in the file's place could wait for ever.
+                    text = path.read_text("utf-8", "replace") if path.is_file() else ""
                 except OSError:
-                    continue  # there is none, or it is not ours to read: nothing to show
+                    continue  # it isn't ours to read: nothing to show
                 lines += [line for line in text.split("\n") if _RECORD.match(line)]
     return lines[-limit:] if limit > 0 else []
 
