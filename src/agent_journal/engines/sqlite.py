@@ -1,0 +1,426 @@
+"""The index in one SQLite file: full-text postings, facts and vectors, shared by processes.
+
+Keys of entries, passages and vectors are never used twice, and an entry whose text changes gets new
+ones; so what a process has once read about a key holds for as long as the file does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_journal.engines.sqlite_file import DamagedError, SharedFile, remove_unused
+from agent_journal.engines.sqlite_tables import (
+    LAYOUT,
+    SCHEMA_VERSION,
+    State,
+    Writer,
+    clear,
+    encode_term,
+    pack,
+    read_state,
+    unpack,
+    write_state,
+)
+from agent_journal.engines.sqlite_vectors import Dense, VectorCache
+from agent_journal.errors import DimensionMismatchError
+from agent_journal.model import EntryId, Filters, Problem
+from agent_journal.ports import (
+    EntryFacts,
+    Evidence,
+    IndexedEntry,
+    PassageFacts,
+    PassageVectors,
+    Posting,
+    QueryVector,
+    Selection,
+    Version,
+)
+
+__all__ = ["SCHEMA_VERSION", "SqliteIndex", "remove_unused"]
+
+_CHUNK = 500
+_IN_CHUNK = f"IN ({', '.join('?' * _CHUNK)})"
+
+
+class SqliteIndex:
+    """An `Index` in a file that any number of threads and processes may use at once.
+
+    A damaged file is removed and built anew, said once in the log; callers find the index empty.
+    Every method may raise `IndexUnavailableError`: the disk is full, the folder was made read-only,
+    or another process holds the lock for too long.
+
+    Args:
+        path: the file; it and its folder are made when they are missing.
+        connect: `sqlite3.connect`, or what stands in for it.
+        timeout_s: the longest wait for another process's lock.
+        clock: seconds since the epoch, for leases.
+
+    Raises:
+        IndexUnavailableError: the file can't be written, or this SQLite lacks FTS5 or WAL.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        connect: Callable[..., sqlite3.Connection] = sqlite3.connect,
+        timeout_s: float = 10.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._file = SharedFile(path, LAYOUT, connect=connect, timeout_s=timeout_s)
+        self._facts = _Facts(b"")
+        self._vectors = VectorCache()
+
+    @property
+    def location(self) -> str:
+        """Where the index is, for messages."""
+        return str(self._path)
+
+    def generation(self) -> object:
+        """Return a token that differs after any change by any process; compare it only."""
+        return self._file.read(read_state)[:2]
+
+    def listing(self) -> Mapping[EntryId, Version]:
+        """Return the version under which each entry is indexed."""
+
+        def work(connection: sqlite3.Connection) -> dict[EntryId, Version]:
+            rows = connection.execute("SELECT id, version, sidecar_version FROM entries")
+            return {
+                EntryId(unpack(entry_id)): Version(unpack(version), unpack(sidecar))
+                for entry_id, version, sidecar in rows
+            }
+
+        return self._file.read(work)
+
+    def update(self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()) -> None:
+        """Index entries and forget others; see `Index.update`."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            writer = Writer(connection)
+            for entry_id in removed:
+                writer.forget(entry_id)
+            for entry in changed:
+                writer.put(entry)
+            writer.finish()
+
+        if changed or removed:
+            self._file.write(work)
+
+    def clear(self) -> None:
+        """Forget everything, vectors too."""
+        self._file.write(clear)
+
+    def select(self, filters: Filters, *, limit: int, offset: int) -> Selection:
+        """Return a page of the entries that pass, newest first."""
+
+        def work(connection: sqlite3.Connection) -> Selection:
+            condition, parameters = _condition(connection, filters)
+            (total,) = connection.execute(
+                f"SELECT count(*) FROM entries WHERE {condition}",  # noqa: S608 - constants
+                parameters,
+            ).fetchone()
+            rows = connection.execute(
+                f"SELECT id FROM entries WHERE {condition}"  # noqa: S608 - constants
+                " ORDER BY created DESC, id DESC LIMIT ? OFFSET ?",
+                (*parameters, limit, offset),
+            )
+            return Selection(total, tuple(EntryId(unpack(row[0])) for row in rows))
+
+        return self._file.read(work)
+
+    def evidence(
+        self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+    ) -> Evidence:
+        """Gather everything known about distinct query terms and a vector; see `Index.evidence`."""
+
+        def work(connection: sqlite3.Connection) -> Evidence:
+            state = read_state(connection)
+            passing = _passing(connection, filters)
+            if vector is not None:
+                _require_dimension(connection, vector)
+            return self._evidence(connection, state, terms, passing, vector)
+
+        return self._file.read(work)
+
+    def tags(self) -> dict[str, int]:
+        """Return each tag with the number of entries that carry it; see `Index.tags`."""
+        entries, spellings = self._file.read(
+            lambda connection: (
+                connection.execute(
+                    "SELECT folded, count(DISTINCT entry) FROM tags GROUP BY folded"
+                ).fetchall(),
+                connection.execute(
+                    "SELECT folded, tag, count(*) FROM tags GROUP BY folded, tag"
+                    " ORDER BY count(*), tag DESC"
+                ).fetchall(),
+            )
+        )
+        shown = {folded: tag for folded, tag, _ in spellings}
+        counts = {unpack(shown[folded]): count for folded, count in entries}
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    def problems(self) -> list[Problem]:
+        """Return the problems of all indexed entries, ordered by path and line."""
+
+        def work(connection: sqlite3.Connection) -> list[Problem]:
+            rows = connection.execute(
+                "SELECT path, reason, line FROM problems ORDER BY path, coalesce(line, 0), reason"
+            )
+            return [Problem(unpack(path), unpack(reason), line) for path, reason, line in rows]
+
+        return self._file.read(work)
+
+    def count(self) -> int:
+        """Return the number of indexed entries."""
+        return self._file.read(read_state).entries
+
+    def backlog(self, identity: str) -> int:
+        """Return the number of entries that lack passage vectors of this embedder."""
+        return self._file.read(lambda connection: _backlog(connection, identity))
+
+    def claim(self, identity: str, *, limit: int, lease_s: float) -> list[EntryId]:
+        """Take entries out of the backlog to work on, newest first; see `Index.claim`."""
+        now = self._clock()
+
+        def work(connection: sqlite3.Connection) -> list[EntryId]:
+            embedder = _embedder(connection, identity)
+            # A lease from the future was given before the clock was set back: it does not count.
+            rows = connection.execute(
+                "SELECT key, id FROM entries WHERE NOT EXISTS"
+                " (SELECT 1 FROM vectors WHERE embedder = ?1 AND entry = entries.key)"
+                " AND NOT EXISTS (SELECT 1 FROM leases WHERE embedder = ?1"
+                " AND entry = entries.key AND since <= ?2 AND until > ?2)"
+                " ORDER BY created DESC, id DESC LIMIT ?3",
+                (embedder, now, max(limit, 0)),
+            ).fetchall()
+            connection.executemany(
+                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)",
+                [(embedder, key, now, now + lease_s) for key, _ in rows],
+            )
+            return [EntryId(unpack(entry_id)) for _, entry_id in rows]
+
+        return self._file.write(work) if self.backlog(identity) else []
+
+    def add_vectors(self, identity: str, vectors: Sequence[PassageVectors]) -> None:
+        """Keep the passage vectors of some entries; see `Index.add_vectors`."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            fitting = list(_fitting(connection, vectors))
+            if not fitting:
+                return
+            embedder = _embedder(connection, identity)
+            length = len(fitting[0][2].matrix[0])
+            connection.execute(
+                "UPDATE embedders SET dimension = ? WHERE key = ? AND dimension IS NULL",
+                (length, embedder),
+            )
+            dimension = _dimension(connection, identity)
+            for key, first, given in fitting:
+                actual = len(given.matrix[0])
+                if actual != dimension:
+                    raise DimensionMismatchError(dimension or actual, actual)
+                connection.execute(
+                    "INSERT OR REPLACE INTO vectors (embedder, entry, first_passage, matrix)"
+                    " VALUES (?, ?, ?, ?)",
+                    (embedder, key, first, given.matrix.astype("float32").tobytes()),
+                )
+                connection.execute(
+                    "DELETE FROM leases WHERE embedder = ? AND entry = ?", (embedder, key)
+                )
+            write_state(connection, read_state(connection))
+
+        if vectors:
+            self._file.write(work)
+
+    def close(self) -> None:
+        """Release files and memory; idempotent."""
+        self._file.close()
+        self._facts = _Facts(b"")
+        self._vectors.forget()
+
+    def _evidence(
+        self,
+        connection: sqlite3.Connection,
+        state: State,
+        terms: Sequence[str],
+        passing: set[int] | None,
+        vector: QueryVector | None,
+    ) -> Evidence:
+        facts = self._facts
+        if facts.uid != state.uid:
+            facts = self._facts = _Facts(state.uid)
+        counts = [_occurrences(connection, term) for term in terms]
+        known = facts.passages(connection, {key for count in counts for key in count})
+        postings: list[Posting] = []
+        frequencies: list[int] = []
+        for number, count in enumerate(counts):
+            holders = {known[passage].entry for passage in count}
+            frequencies.append(len(holders))
+            postings += [
+                Posting(passage, number, occurrences)
+                for passage, occurrences in count.items()
+                if passing is None or known[passage].entry in passing
+            ]
+        named = {posting.passage for posting in postings}
+        worded = {known[passage].entry for passage in named}
+        dense = Dense()
+        if vector is not None:
+            moment = (state.uid, state.generation, state.entries)
+            dense = self._vectors.compare(
+                connection, vector, moment=moment, passing=passing, worded=worded
+            )
+            named.update(
+                near.passage for near in dense.nearest.values() if near.passage is not None
+            )
+            known = facts.passages(connection, named)
+        return Evidence(
+            entry_count=state.entries,
+            mean_length=state.terms / state.passages if state.passages else 0.0,
+            frequencies=tuple(frequencies),
+            postings=postings,
+            passages={key: known[key] for key in named},
+            entries=facts.entries(connection, worded | dense.nearest.keys()),
+            nearest=dense.nearest,
+            compared=dense.compared,
+            cosine_mean=dense.cosine_mean,
+            cosine_deviation=dense.cosine_deviation,
+        )
+
+
+class _Facts:
+    """What was read about the keys of one file."""
+
+    def __init__(self, uid: bytes) -> None:
+        self.uid = uid
+        self._passages: dict[int, PassageFacts] = {}
+        self._entries: dict[int, EntryFacts] = {}
+
+    def passages(
+        self, connection: sqlite3.Connection, keys: Collection[int]
+    ) -> Mapping[int, PassageFacts]:
+        """Return at least the facts of these passages."""
+        known = self._passages
+        query = f"SELECT key, entry, start, stop, length FROM passages WHERE key {_IN_CHUNK}"  # noqa: S608 - constants
+        for row in _rows(connection, query, [key for key in keys if key not in known]):
+            known[row[0]] = PassageFacts(*row[1:])
+        return known
+
+    def entries(
+        self, connection: sqlite3.Connection, keys: Collection[int]
+    ) -> dict[int, EntryFacts]:
+        """Return the facts of these entries."""
+        known = self._entries
+        query = f"SELECT key, id, created, title_key FROM entries WHERE key {_IN_CHUNK}"  # noqa: S608 - constants
+        for row in _rows(connection, query, [key for key in keys if key not in known]):
+            known[row[0]] = EntryFacts(EntryId(unpack(row[1])), row[2], unpack(row[3]))
+        return {key: known[key] for key in keys}
+
+
+def _rows(
+    connection: sqlite3.Connection, query: str, keys: Sequence[int]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield one row for each key; the query takes `_CHUNK` of them at a time."""
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), _CHUNK):
+        chunk = ordered[start : start + _CHUNK]
+        found = connection.execute(query, chunk + [None] * (_CHUNK - len(chunk))).fetchall()
+        if len(found) != len(chunk):
+            raise DamagedError("what it refers to is missing")
+        yield from found
+
+
+def _occurrences(connection: sqlite3.Connection, term: str) -> Counter[int]:
+    """Return how often a term occurs in each passage that holds it."""
+    rows = connection.execute("SELECT doc FROM postings WHERE term = ?", (encode_term(term),))
+    return Counter(passage for (passage,) in rows)
+
+
+def _condition(connection: sqlite3.Connection, filters: Filters) -> tuple[str, list[object]]:
+    """Return what `entries` has to satisfy, with its parameters; means what `accepts` means."""
+    clauses = ["1"]
+    parameters: list[object] = []
+    if filters.project:
+        # A project's name holds no slash, so that a whole path never equals one.
+        clauses.append("(project = ? OR project_name = ?)")
+        parameters += [pack(filters.project)] * 2
+    for name in ("agent", "model", "provider", "session"):
+        if wanted := getattr(filters, name):
+            clauses.append(f"{name} = ?")
+            parameters.append(pack(wanted))
+    for bound, comparison in ((filters.since, ">="), (filters.until, "<=")):
+        if bound is not None:
+            clauses.append(f"created {comparison} ?")
+            parameters.append(bound)
+    if filters.tags or filters.any_tags:
+        connection.execute("DELETE FROM wanted_tags")
+        connection.executemany(
+            "INSERT OR IGNORE INTO wanted_tags VALUES (?, ?)",
+            [("all", pack(tag)) for tag in filters.tags]
+            + [("any", pack(tag)) for tag in filters.any_tags],
+        )
+    carried = "key IN (SELECT entry FROM wanted_tags JOIN tags USING (folded) WHERE kind = "
+    if filters.tags:
+        clauses.append(f"{carried}'all' GROUP BY entry HAVING count(DISTINCT folded) = ?)")
+        parameters.append(len(set(filters.tags)))
+    if filters.any_tags:
+        clauses.append(f"{carried}'any')")
+    return " AND ".join(clauses), parameters
+
+
+def _passing(connection: sqlite3.Connection, filters: Filters) -> set[int] | None:
+    """Return the keys of the entries that pass; None when all do."""
+    condition, parameters = _condition(connection, filters)
+    if not parameters and not filters.any_tags:
+        return None
+    rows = connection.execute(f"SELECT key FROM entries WHERE {condition}", parameters)  # noqa: S608 - constants
+    return {key for (key,) in rows}
+
+
+def _embedder(connection: sqlite3.Connection, identity: str) -> int:
+    """Return an embedder's key, a new one for an unknown embedder."""
+    connection.execute("INSERT OR IGNORE INTO embedders (identity) VALUES (?)", (pack(identity),))
+    row = connection.execute("SELECT key FROM embedders WHERE identity = ?", (pack(identity),))
+    return int(row.fetchone()[0])
+
+
+def _dimension(connection: sqlite3.Connection, identity: str) -> int | None:
+    row = connection.execute(
+        "SELECT dimension FROM embedders WHERE identity = ?", (pack(identity),)
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _require_dimension(connection: sqlite3.Connection, vector: QueryVector) -> None:
+    actual = len(vector.vector)
+    expected = _dimension(connection, vector.identity)
+    if expected is not None and expected != actual:
+        raise DimensionMismatchError(expected, actual)
+
+
+def _backlog(connection: sqlite3.Connection, identity: str) -> int:
+    (done,) = connection.execute(
+        "SELECT count(*) FROM embedders JOIN vectors ON embedder = embedders.key"
+        " WHERE identity = ?",
+        (pack(identity),),
+    ).fetchone()
+    return read_state(connection).entries - int(done)
+
+
+def _fitting(
+    connection: sqlite3.Connection, vectors: Iterable[PassageVectors]
+) -> Iterator[tuple[int, int, PassageVectors]]:
+    """Yield (the entry's key, its first passage, vectors) for those that fit what is indexed."""
+    for given in vectors:
+        row = connection.execute(
+            "SELECT key, first_passage FROM entries WHERE id = ? AND version = ? AND passages = ?",
+            (pack(given.id), pack(given.version), len(given.matrix)),
+        ).fetchone()
+        if row:
+            yield row[0], row[1], given

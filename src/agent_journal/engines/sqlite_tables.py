@@ -1,0 +1,306 @@
+"""The tables of the index file, and how an entry is put into them and taken out.
+
+Text is kept as UTF-8 blobs: file names and YAML may hold lone surrogates, which SQLite's text can't
+carry, and blobs sort by code point as Python's strings do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sqlite3
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agent_journal.engines.sqlite_file import DamagedError, Layout
+from agent_journal.model import fold, project_name, to_milliseconds
+from agent_journal.ports import IndexedEntry, Sidecar, Version
+
+SCHEMA_VERSION = 1
+_APPLICATION = 0x614A6E6C  # "aJnl"
+
+_TABLES = (
+    """CREATE TABLE state (
+        uid BLOB NOT NULL, generation INTEGER NOT NULL, entries INTEGER NOT NULL,
+        passages INTEGER NOT NULL, terms INTEGER NOT NULL,
+        next_entry INTEGER NOT NULL, next_passage INTEGER NOT NULL)""",
+    """CREATE TABLE entries (
+        key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE,
+        version BLOB NOT NULL, sidecar_version BLOB NOT NULL,
+        first_passage INTEGER NOT NULL, passages INTEGER NOT NULL,
+        created INTEGER NOT NULL, title_key BLOB NOT NULL,
+        project BLOB NOT NULL, project_name BLOB NOT NULL, agent BLOB NOT NULL,
+        model BLOB NOT NULL, provider BLOB NOT NULL, session BLOB NOT NULL)""",
+    "CREATE INDEX entries_by_age ON entries (created, id)",
+    """CREATE TABLE passages (
+        key INTEGER PRIMARY KEY, entry INTEGER NOT NULL,
+        start INTEGER NOT NULL, stop INTEGER NOT NULL, length INTEGER NOT NULL)""",
+    # The terms are ready-made: blanks alone divide them. The ascii tokenizer takes whatever lies
+    # beyond ASCII as it is, where unicode61 would go by the tables of Unicode 6.1.
+    """CREATE VIRTUAL TABLE words USING fts5(
+        terms, tokenize = "ascii tokenchars '!""#$%&''''()*+,-./:;<=>?@[\\]^_`{|}~'")""",
+    "CREATE VIRTUAL TABLE postings USING fts5vocab(words, instance)",
+    """CREATE TABLE tags (
+        folded BLOB NOT NULL, entry INTEGER NOT NULL, tag BLOB NOT NULL,
+        PRIMARY KEY (folded, entry, tag)) WITHOUT ROWID""",
+    "CREATE INDEX tags_by_entry ON tags (entry)",
+    """CREATE TABLE problems (
+        entry INTEGER NOT NULL, path BLOB NOT NULL, line INTEGER, reason BLOB NOT NULL)""",
+    "CREATE INDEX problems_by_entry ON problems (entry)",
+    """CREATE TABLE embedders (
+        key INTEGER PRIMARY KEY, identity BLOB NOT NULL UNIQUE, dimension INTEGER)""",
+    """CREATE TABLE vectors (
+        key INTEGER PRIMARY KEY AUTOINCREMENT, embedder INTEGER NOT NULL, entry INTEGER NOT NULL,
+        first_passage INTEGER NOT NULL, matrix BLOB NOT NULL, UNIQUE (embedder, entry))""",
+    "CREATE INDEX vectors_by_entry ON vectors (entry)",
+    """CREATE TABLE sidecars (
+        key INTEGER PRIMARY KEY AUTOINCREMENT, entry INTEGER NOT NULL UNIQUE,
+        model BLOB NOT NULL, dimension INTEGER NOT NULL, vector BLOB NOT NULL)""",
+    "CREATE INDEX sidecars_by_model ON sidecars (model, dimension)",
+    """CREATE TABLE leases (
+        embedder INTEGER NOT NULL, entry INTEGER NOT NULL, since REAL NOT NULL, until REAL NOT NULL,
+        PRIMARY KEY (embedder, entry)) WITHOUT ROWID""",
+    "CREATE INDEX leases_by_entry ON leases (entry)",
+)
+_TOKEN_LIMIT = 8_000
+"""FTS5 cuts tokens at 32,768 bytes; no character has more than four."""
+_UNSAFE = re.compile("[\x00-\x20\x7fA-Z\ue000\ue001\ud800-\udfff]")
+
+
+class State(NamedTuple):
+    """The one row that every transaction starts with.
+
+    Attributes:
+        uid: made with the file, so that another file under the same name is noticed.
+        generation: grows with each change.
+        passages, terms: how many all entries have together.
+    """
+
+    uid: bytes
+    generation: int
+    entries: int
+    passages: int
+    terms: int
+    next_entry: int
+    next_passage: int
+
+
+def pack(text: str) -> bytes:
+    """Return any string as a blob."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def unpack(blob: bytes) -> str:
+    """Return the string of a blob.
+
+    Raises:
+        DamagedError: it is none.
+    """
+    try:
+        return blob.decode("utf-8", "surrogatepass")
+    except (AttributeError, UnicodeDecodeError) as error:
+        raise DamagedError("a text can't be read") from error
+
+
+def encode_terms(terms: Sequence[str]) -> str:
+    """Return terms as one text that FTS5 takes apart into `encode_term` of each."""
+    text = " ".join(terms)
+    plain = (
+        text.count(" ") == len(terms) - 1
+        and len(text) <= _TOKEN_LIMIT
+        and not _UNSAFE.search(text.replace(" ", ""))
+        and "" not in terms
+    )
+    return text if plain else " ".join(map(encode_term, terms))
+
+
+def encode_term(term: str) -> str:
+    """Return a term in a form that FTS5 keeps as it is: no blanks, capitals or huge lengths."""
+    if len(term) > _TOKEN_LIMIT:
+        return "\ue001" + hashlib.sha256(pack(term)).hexdigest()
+    if not term:
+        return "\ue000"
+    return _UNSAFE.sub(lambda found: f"\ue000{ord(found[0]):x};", term)
+
+
+def read_state(connection: sqlite3.Connection) -> State:
+    """Return the state as of this transaction."""
+    row = connection.execute("SELECT * FROM state").fetchone()
+    if row is None or not all(isinstance(number, int) for number in row[1:]):
+        raise DamagedError("its state is missing")
+    return State(*row)
+
+
+def write_state(connection: sqlite3.Connection, state: State) -> None:
+    """Keep a state, one generation on."""
+    connection.execute(
+        "UPDATE state SET uid = ?, generation = ? + 1, entries = ?, passages = ?, terms = ?,"
+        " next_entry = ?, next_passage = ?",
+        state,
+    )
+
+
+class Writer:
+    """Puts entries into the tables and takes them out, within one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._before = self._state = read_state(connection)
+        self._is_changed = False
+
+    def finish(self) -> None:
+        """Keep the state, if anything changed."""
+        if self._is_changed:
+            write_state(self._connection, self._state)
+
+    def forget(self, entry_id: str) -> None:
+        """Take an entry out; an unknown one is passed over."""
+        row = self._connection.execute(
+            "SELECT key, first_passage, passages FROM entries WHERE id = ?", (pack(entry_id),)
+        ).fetchone()
+        if row:
+            self._take_out(*row)
+
+    def put(self, entry: IndexedEntry) -> None:
+        """Put an entry in, unless it is there under the same version."""
+        row = self._connection.execute(
+            "SELECT version, sidecar_version, key, first_passage, passages FROM entries"
+            " WHERE id = ?",
+            (pack(entry.id),),
+        ).fetchone()
+        if row is None:
+            self._put_in(entry)
+            return
+        known = Version(unpack(row[0]), unpack(row[1]))
+        if known == entry.version:
+            return
+        if known.entry != entry.version.entry:
+            self._take_out(*row[2:])
+            self._put_in(entry)
+            return
+        key = row[2]
+        self._connection.execute(
+            "UPDATE entries SET sidecar_version = ? WHERE key = ?",
+            (pack(entry.version.sidecar), key),
+        )
+        for table in ("sidecars", "problems"):
+            self._connection.execute(f"DELETE FROM {table} WHERE entry = ?", (key,))  # noqa: S608 - constants
+        self._put_beside(key, entry)
+        self._is_changed = True
+
+    def _take_out(self, key: int, first: int, passages: int) -> None:
+        execute = self._connection.execute
+        (terms,) = execute(
+            "SELECT coalesce(sum(length), 0) FROM passages WHERE key >= ? AND key < ?",
+            (first, first + passages),
+        ).fetchone()
+        for table, column in (("passages", "key"), ("words", "rowid")):
+            execute(
+                f"DELETE FROM {table} WHERE {column} >= ? AND {column} < ?",  # noqa: S608 - constants
+                (first, first + passages),
+            )
+        for table in ("tags", "problems", "vectors", "sidecars", "leases"):
+            execute(f"DELETE FROM {table} WHERE entry = ?", (key,))  # noqa: S608 - constants
+        execute("DELETE FROM entries WHERE key = ?", (key,))
+        state = self._state
+        self._state = state._replace(
+            entries=state.entries - 1, passages=state.passages - passages, terms=state.terms - terms
+        )
+        self._is_changed = True
+
+    def _put_in(self, entry: IndexedEntry) -> None:
+        state = self._state
+        key, first = state.next_entry, state.next_passage
+        origin = entry.provenance
+        project = fold(origin.project)
+        texts = (entry.title_key, project, project_name(project))
+        folded = map(fold, (origin.agent, origin.model, origin.provider, origin.session))
+        self._connection.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                key,
+                *map(pack, (entry.id, *entry.version)),
+                first,
+                len(entry.passages),
+                to_milliseconds(entry.created),
+                *map(pack, (*texts, *folded)),
+            ),
+        )
+        self._connection.executemany(
+            "INSERT INTO passages VALUES (?, ?, ?, ?, ?)",
+            (
+                (number, key, one.start, one.end, len(one.terms))
+                for number, one in enumerate(entry.passages, first)
+            ),
+        )
+        self._connection.executemany(
+            "INSERT INTO words (rowid, terms) VALUES (?, ?)",
+            ((number, encode_terms(one.terms)) for number, one in enumerate(entry.passages, first)),
+        )
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO tags VALUES (?, ?, ?)",
+            ((pack(fold(tag)), key, pack(tag)) for tag in entry.tags),
+        )
+        self._put_beside(key, entry)
+        self._state = state._replace(
+            entries=state.entries + 1,
+            passages=state.passages + len(entry.passages),
+            terms=state.terms + sum(len(one.terms) for one in entry.passages),
+            next_entry=key + 1,
+            next_passage=first + len(entry.passages),
+        )
+        self._is_changed = True
+
+    def _put_beside(self, key: int, entry: IndexedEntry) -> None:
+        """Put in what may change without the entry's file."""
+        self._connection.executemany(
+            "INSERT INTO problems VALUES (?, ?, ?, ?)",
+            ((key, pack(one.path), one.line, pack(one.reason)) for one in entry.problems),
+        )
+        if entry.sidecar is not None:
+            self._connection.execute(
+                "INSERT INTO sidecars (entry, model, dimension, vector) VALUES (?, ?, ?, ?)",
+                (
+                    key,
+                    pack(entry.sidecar.model),
+                    len(entry.sidecar.vector),
+                    _unit_blob(entry.sidecar),
+                ),
+            )
+
+
+def clear(connection: sqlite3.Connection) -> None:
+    """Empty every table; keys go on from where they were."""
+    for table in ("entries", "passages", "tags", "problems", "embedders", "vectors", "sidecars"):
+        connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
+    connection.execute("DELETE FROM leases")
+    connection.execute("DELETE FROM words")
+    write_state(connection, read_state(connection)._replace(entries=0, passages=0, terms=0))
+
+
+def _unit_blob(sidecar: Sidecar) -> bytes:
+    """Return a sidecar's vector as float32 of length 1; without numpy, which is slow to import."""
+    largest = max(map(abs, sidecar.vector))
+    scaled = [number / largest for number in sidecar.vector]  # no square can overflow now
+    length = sum(number * number for number in scaled) ** 0.5
+    return array("f", [number / length for number in scaled]).tobytes()
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute("INSERT INTO state VALUES (?, 0, 0, 0, 0, 1, 1)", (os.urandom(16),))
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    # Tags wanted by a query: a table, since there is no limit to their number.
+    connection.execute(
+        "CREATE TEMP TABLE wanted_tags (kind TEXT NOT NULL, folded BLOB NOT NULL,"
+        " PRIMARY KEY (kind, folded)) WITHOUT ROWID"
+    )
+
+
+LAYOUT = Layout(_APPLICATION, SCHEMA_VERSION, _create, _prepare)
+"""What `SharedFile` is to expect."""

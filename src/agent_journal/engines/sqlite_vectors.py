@@ -1,0 +1,243 @@
+"""The vectors of an index as one matrix in memory, so that a query is one multiplication.
+
+The matrix grows by what was added since the last query. What has left the index is passed over,
+and thrown out when it is the greater part.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent_journal.engines.sqlite_file import DamagedError
+from agent_journal.ports import Nearest, QueryVector
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from agent_journal.ports import Matrix, Vector
+
+_FLOAT_BYTES = 4
+_FETCH = 256
+_NO_PASSAGE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """What vectors say of a query: the parts of `Evidence` with the same names."""
+
+    nearest: dict[int, Nearest] = field(default_factory=dict)
+    compared: int = 0
+    cosine_mean: float = 0.0
+    cosine_deviation: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a matrix comes from: one embedder's passages, or one model's sidecars."""
+
+    added: str
+    present: str
+    parameters: tuple[object, ...]
+
+
+class VectorCache:
+    """Matrices of an index file, for one process; may be used by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._uid: object = None
+        self._matrices: dict[tuple[object, ...], _Growing] = {}
+
+    def forget(self) -> None:
+        """Release the memory."""
+        with self._lock:
+            self._matrices.clear()
+
+    def compare(
+        self,
+        connection: sqlite3.Connection,
+        vector: QueryVector,
+        *,
+        moment: tuple[object, int, int],
+        passing: Collection[int] | None,
+        worded: Collection[int],
+    ) -> Dense:
+        """Return the nearest entries as `Evidence` wants them.
+
+        Args:
+            connection: inside a transaction.
+            vector: what to compare with; its length is right.
+            moment: the file's identity, the generation, and the number of entries.
+            passing: keys of the entries to compare; None means all.
+            worded: keys of the entries whose cosine is wanted whatever it is.
+        """
+        import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+        uid, generation, entries = moment
+        length = len(vector.vector)
+        with self._lock:
+            if uid != self._uid:
+                self._matrices.clear()
+                self._uid = uid
+            own = self._view(connection, _passages(vector.identity), length, generation)
+            views = [own]
+            if np.count_nonzero(own.alive) < entries:
+                source = _sidecars(vector.model, length)
+                spare = self._view(connection, source, length, generation)
+                covered = np.isin(spare.entries, own.entries[own.alive])
+                views.append(spare.without(covered))
+        chosen = None if passing is None else np.fromiter(passing, np.int64, len(passing))
+        wanted = np.fromiter(worded, np.int64, len(worded))
+        nearest: dict[int, Nearest] = {}
+        best = np.concatenate([view.compare(vector, chosen, wanted, nearest) for view in views])
+        if not len(best):
+            return Dense()
+        mean, deviation = float(best.mean()), float(best.std())
+        return Dense(nearest, len(best), mean, deviation)
+
+    def _view(
+        self, connection: sqlite3.Connection, source: _Source, length: int, generation: int
+    ) -> _View:
+        key = (source.added, *source.parameters)
+        growing = self._matrices.get(key)
+        if growing is None:
+            growing = self._matrices[key] = _Growing(length)
+        if growing.generation != generation:
+            growing.refresh(connection, source)
+            if growing.is_mostly_dead():
+                growing = self._matrices[key] = _Growing(length)
+                growing.refresh(connection, source)
+            growing.generation = generation
+        return growing.view()
+
+
+def _passages(identity: str) -> _Source:
+    embedder = "(SELECT key FROM embedders WHERE identity = ?)"
+    return _Source(
+        added="SELECT key, entry, first_passage, matrix FROM vectors "  # noqa: S608 - constants
+        f"WHERE embedder = {embedder} AND key > ? ORDER BY key",
+        present=f"SELECT key FROM vectors WHERE embedder = {embedder}",  # noqa: S608 - constants
+        parameters=(identity.encode("utf-8", "surrogatepass"),),
+    )
+
+
+def _sidecars(model: str, dimension: int) -> _Source:
+    return _Source(
+        added=f"SELECT key, entry, {_NO_PASSAGE}, vector FROM sidecars "  # noqa: S608 - constants
+        "WHERE model = ? AND dimension = ? AND key > ? ORDER BY key",
+        present="SELECT key FROM sidecars WHERE model = ? AND dimension = ?",
+        parameters=(model.encode("utf-8", "surrogatepass"), dimension),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A matrix as it was at one moment; a slot is an entry with its rows.
+
+    Attributes:
+        entries, first_rows, first_passages: for each slot.
+        alive: for each slot, whether it counts.
+    """
+
+    matrix: Matrix
+    entries: NDArray[np.int64]
+    first_rows: NDArray[np.int64]
+    first_passages: NDArray[np.int64]
+    alive: NDArray[np.bool_]
+
+    def without(self, slots: NDArray[np.bool_]) -> _View:
+        """Return the view with fewer slots alive."""
+        return _View(
+            self.matrix, self.entries, self.first_rows, self.first_passages, self.alive & ~slots
+        )
+
+    def compare(
+        self,
+        vector: QueryVector,
+        chosen: NDArray[np.int64] | None,
+        wanted: NDArray[np.int64],
+        nearest: dict[int, Nearest],
+    ) -> NDArray[np.float64]:
+        """Return the best cosines of the chosen slots, and put the nearest where told."""
+        import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+        selected = self.alive if chosen is None else self.alive & np.isin(self.entries, chosen)
+        if not selected.any():
+            return np.empty(0, np.float64)
+        cosines: Vector = np.clip(self.matrix @ vector.vector, -1.0, 1.0)
+        best = np.maximum.reduceat(cosines, self.first_rows).astype(np.float64)
+        near = selected & ((best >= vector.floor) | np.isin(self.entries, wanted))
+        ends = np.append(self.first_rows[1:], len(cosines))
+        for slot in np.flatnonzero(near).tolist():
+            passage = int(self.first_passages[slot])
+            first, end = int(self.first_rows[slot]), int(ends[slot])
+            if end - first > 1:
+                passage += int(cosines[first:end].argmax()) if passage != _NO_PASSAGE else 0
+            nearest[int(self.entries[slot])] = Nearest(
+                float(best[slot]), None if passage == _NO_PASSAGE else passage
+            )
+        return best[selected]
+
+
+class _Growing:
+    """A matrix with room at its end, and what is known of each slot."""
+
+    def __init__(self, dimension: int) -> None:
+        import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+        self.generation = -1
+        self._dimension = dimension
+        self._matrix: Matrix = np.empty((0, dimension), np.float32)
+        self._rows = 0
+        self._slots: NDArray[np.int64] = np.empty((4, 0), np.int64)
+        self._alive: NDArray[np.bool_] = np.empty(0, np.bool_)
+
+    def refresh(self, connection: sqlite3.Connection, source: _Source) -> None:
+        """Append what was added, and note what is still present."""
+        import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+        last = int(self._slots[0, -1]) if self._slots.shape[1] else 0
+        cursor = connection.execute(source.added, (*source.parameters, last))
+        added: list[tuple[int, int, int, int]] = []
+        while rows := cursor.fetchmany(_FETCH):
+            added += self._append(rows)
+        if added:
+            new = np.array(added, np.int64).T
+            self._slots = np.concatenate([self._slots, new], axis=1)
+        present = [key for (key,) in connection.execute(source.present, source.parameters)]
+        self._alive = np.isin(self._slots[0], np.array(present, np.int64))
+
+    def is_mostly_dead(self) -> bool:
+        """Tell whether most of the matrix is of entries that have left."""
+        return 2 * int(self._alive.sum()) < len(self._alive)
+
+    def view(self) -> _View:
+        """Return the matrix as it is now; growing later leaves the view as it is."""
+        _, entries, first_rows, first_passages = self._slots
+        return _View(self._matrix[: self._rows], entries, first_rows, first_passages, self._alive)
+
+    def _append(self, rows: list[tuple[Any, ...]]) -> list[tuple[int, int, int, int]]:
+        """Copy the rows' blobs to the end; return (key, entry, first row, first passage) each."""
+        import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+        blob = b"".join(row[3] for row in rows)
+        width = self._dimension * _FLOAT_BYTES
+        if any(len(row[3]) % width or not row[3] for row in rows):
+            raise DamagedError("a vector has a wrong length")
+        block = np.frombuffer(blob, np.float32).reshape(-1, self._dimension)
+        end = self._rows + len(block)
+        if end > len(self._matrix):
+            grown = np.empty((max(end, 2 * len(self._matrix)), self._dimension), np.float32)
+            grown[: self._rows] = self._matrix[: self._rows]
+            self._matrix = grown
+        self._matrix[self._rows : end] = block
+        slots: list[tuple[int, int, int, int]] = []
+        for key, entry, first_passage, matrix in rows:
+            slots.append((key, entry, self._rows, first_passage))
+            self._rows += len(matrix) // width
+        return slots
