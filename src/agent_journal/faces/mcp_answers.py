@@ -131,9 +131,9 @@ def _nothing(page: SearchPage, query: Query) -> str:
     narrowed = [name for name in _FILTERS if getattr(query, name)]
     if narrowed:
         return f"No entry matches. Fewer filters may find more; given: {', '.join(narrowed)}."
-    if query.text and page.tags:
+    if query.text:
         return "No entry matches. Other words may find more, or no text at all: the newest entries."
-    return "The journal has no such entry." if query.text else "The journal is empty so far."
+    return "The journal is empty so far."
 
 
 def _range(page: SearchPage) -> str:

@@ -18,7 +18,7 @@ class Arguments:
     """The arguments of one call; None and, where a value is optional, '' count as not given.
 
     Args:
-        raw: an object, JSON text of one, or None for no arguments.
+        raw: an object as JSON gives it, JSON text of one, or None for no arguments.
         tool: the tool's name, for messages.
         known: the names that it takes.
 
@@ -126,8 +126,5 @@ def _kind(value: object) -> str:
 
 
 def _brief(value: object) -> str:
-    try:
-        shown = json.dumps(value)
-    except (TypeError, ValueError, RecursionError):
-        shown = _kind(value)
+    shown = json.dumps(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."  # noqa: PLR2004 - enough to see
