@@ -32,9 +32,10 @@ def run_as_nobody(code: str, *arguments: str | Path) -> str:
     """Run a script in a process of its own and return what it prints.
 
     It finds its arguments in `sys.argv[1:]`, and is nobody inside `with dropped():`, which it need
-    not import; what comes before can still import modules that only root may read.
+    not import; what comes before can still import modules that only root may read. (The codec that
+    entries are read with is one: Python itself may lie in root's home.)
     """
-    script = f"import sys\nfrom tests.drop import dropped\n{code}"
+    script = f"import encodings.utf_8_sig, sys\nfrom tests.drop import dropped\n{code}"
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
         cwd=Path(__file__).parents[1],
