@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -32,9 +31,6 @@ from agent_journal.faces.cli_output import (
 from agent_journal.faces.cli_shapes import error_shape
 
 _COMPLETION_VARIABLE = "_AGENT_JOURNAL_COMPLETE"  # as in cli_completion, which is slow to import
-
-_log = logging.getLogger("agent_journal")
-_log.addHandler(logging.NullHandler())  # until the log is set up, nothing goes to stderr by itself
 
 
 def main() -> int:
@@ -87,8 +83,8 @@ def _tell(error: Exception, *, as_json: bool) -> int:
         try:
             print_json(error_shape(error, sentence, code))
         except OutputFailedError as failure:
-            say_error(str(failure))
-    elif code != INTERNAL or not _is_log_set_up():  # else the log has told it on stderr
+            say_error(f"{failure}; it would have been: {sentence}")
+    else:
         say_error(sentence)
     return code
 
@@ -104,12 +100,17 @@ def _judge(error: Exception) -> tuple[str, int]:
         return f"{error.format_message().rstrip('.')}; see {command} --help", USAGE
     if isinstance(error, click.ClickException):  # such as an editor that failed
         return error.format_message(), USAGE
-    _log.error("internal error, please report it; the log has the details", exc_info=error)
+    _log(error)
     return f"internal error, please report it: {type(error).__name__}: {error}", INTERNAL
 
 
-def _is_log_set_up() -> bool:
-    return any(not isinstance(handler, logging.NullHandler) for handler in _log.handlers)
+def _log(error: Exception) -> None:
+    """Log an error that nobody expected, with its traceback, if the log is set up by then."""
+    import logging  # noqa: PLC0415 - not needed for --help
+
+    log = logging.getLogger("agent_journal")
+    if log.handlers:  # else logging would print the traceback itself
+        log.error("internal error", exc_info=error)
 
 
 def _end_of_options(arguments: Sequence[str]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -22,7 +21,7 @@ from agent_journal.faces.cli_input import (
     split_tags,
 )
 from agent_journal.faces.cli_layout import Line
-from agent_journal.faces.cli_output import PROGRAM, progress_bar, say
+from agent_journal.faces.cli_output import PROGRAM, progress_bar, say, say_warning, waiting
 from agent_journal.faces.cli_settings import Call, shared_options
 from agent_journal.model import LIMIT_DEFAULT, LIMIT_MAX, Draft, Provenance, Query
 
@@ -34,12 +33,14 @@ if TYPE_CHECKING:
 BACKLOG_LIMIT_S = 1.0
 """How long a search goes on making vectors once its answer is printed and the model is loaded."""
 
+SEARCH_WAIT_S = 10.0
+"""How long a search waits for the model, which each process loads anew: usually about a second."""
+
 MODEL_WAIT_S = 60.0
-"""How long `reindex` and `status` wait for the model: far longer than loading takes."""
+"""How long `reindex` and `status` wait for it: far longer than loading takes anywhere."""
 
 _WARNINGS_SHOWN = 10
 _SHELLS = ("bash", "zsh", "fish")
-_log = logging.getLogger("agent_journal")
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])  # Any: whatever is decorated stays so
 
 
@@ -311,7 +312,7 @@ def status(context: click.Context) -> int:
     settings = call.settings()
     from agent_journal.faces import logs  # noqa: PLC0415 - not needed for --help
 
-    with call.journal(settings, current=True) as journal:
+    with call.journal(settings, current=True, warm=True) as journal, waiting("Loading the model"):
         found = journal.status(wait_s=MODEL_WAIT_S)
     warnings = logs.latest(_WARNINGS_SHOWN)
     call.answer(
@@ -348,7 +349,10 @@ def check(context: click.Context, *, fix: bool) -> int:
 def reindex(context: click.Context) -> int:
     """Make the search index and all vectors anew."""
     call = Call(context)
-    with call.journal(call.settings()) as journal:
+    settings = call.settings()
+    if not settings.folder.exists():
+        say_warning(f"there is no journal at {settings.folder}")
+    with call.journal(settings) as journal:
         with progress_bar("Indexing") as progress:
             changes = journal.reindex(progress=progress)
         embedded, reason = 0, ""
@@ -399,14 +403,16 @@ def _search(call: Call, text: str, filters: _Filters, *, lexical: bool) -> int:
     if filters["project"] == ".":
         filters["project"] = current_project()
     query = Query(text=text, **filters)
-    settings = call.settings(lexical=lexical)
-    with call.journal(settings, current=True) as journal:
-        page = journal.search(query)
+    settings = call.settings(lexical=lexical or not query.text)
+    by_meaning = settings.model != "none"
+    with call.journal(settings, current=True, warm=by_meaning) as journal:
+        with waiting("Loading the model") if by_meaning else nullcontext():
+            page = journal.search(query, wait_s=SEARCH_WAIT_S)
         call.answer(
             cli_shapes.page_shape(page, settings.folder),
             cli_layout.page_lines(page, _wanted(text)),
         )
-        if page.mode == "hybrid" and page.backlog:
+        if by_meaning and page.backlog:
             _work_off(journal)
     return OK if page.hits else NOTHING
 
@@ -421,8 +427,10 @@ def _work_off(journal: Journal) -> None:
     """Make some of the missing vectors, now that the answer is out; its exit code stands."""
     try:
         journal.work_backlog(wait_s=0, limit_s=BACKLOG_LIMIT_S)
+    except EmbedderUnavailableError:
+        return  # the answer has said so
     except JournalError as error:
-        _log.warning("vectors could not be made: %s", error)
+        say_warning(f"vectors could not be made: {error}")
     except KeyboardInterrupt:
         return
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import BinaryIO
 
 import click
@@ -44,7 +42,7 @@ def read_body(body: str | None, body_file: str | None) -> tuple[str, bool]:
         return body, False
     if body_file is not None:
         try:
-            with Path(body_file).open("rb") as file:
+            with open(body_file, "rb") as file:  # noqa: PTH123 - pathlib would slow --help down
                 return _decoded(file, body_file), False
         except OSError as error:
             message = f"body file {body_file} can't be read: {error.strerror}"
@@ -67,6 +65,8 @@ def rescued(text: str) -> Iterator[None]:
     try:
         yield
     except JournalError as error:
+        import tempfile  # noqa: PLC0415 - hardly ever needed
+
         with tempfile.NamedTemporaryFile(
             "w", prefix="agent-journal-", suffix=".md", delete=False, encoding="utf-8"
         ) as file:
@@ -100,6 +100,8 @@ def current_project() -> str:
 
     It is empty when the working directory is gone.
     """
+    from pathlib import Path  # noqa: PLC0415 - not needed for --help
+
     try:
         here = Path.cwd()
     except FileNotFoundError:

@@ -5,19 +5,19 @@ All that comes from entries passes through `framing` here, so that none can act 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_journal.faces.cli_shapes import path_of
+from agent_journal.faces.cli_shapes import encode, path_of, plain
 from agent_journal.faces.framing import escape_controls, one_line
 from agent_journal.model import Entry, Hit, Problem, SearchPage, project_name, timestamp
 
 if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
     from agent_journal.config import Settings
     from agent_journal.journal import Status
     from agent_journal.upkeep import Changes
@@ -90,7 +90,7 @@ def entry_lines(entry: Entry, folder: Path) -> Iterator[Line]:
         if value:
             yield _fact(name, value)
     for name, extra in entry.extra.items():
-        shown = extra if isinstance(extra, str) else json.dumps(extra, default=str)
+        shown = extra if isinstance(extra, str) else encode(plain(extra))
         yield _fact(one_line(name, TAG_WIDTH), shown)
     for problem in entry.problems:
         yield _line(("problem: ", "yellow"), (_problem(problem), ""))
@@ -161,8 +161,10 @@ def marked(text: str, wanted: frozenset[str]) -> list[Segment]:
 
 
 def _heading(page: SearchPage) -> str:
-    how = page.mode if page.mode == "hybrid" else f"{page.mode}: {one_line(page.reason)}"
-    how = how.rstrip(": ")
+    is_ranked = not page.hits or page.hits[0].score is not None
+    how = (
+        ": ".join(filter(None, (page.mode, one_line(page.reason)))) if is_ranked else "newest first"
+    )
     if not page.total:
         return f"nothing found ({how})"
     total = _count(page.total, "entry", "entries")

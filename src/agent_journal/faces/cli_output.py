@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 PROGRAM = "agent-journal"
+_WIPE = "\r\x1b[K"  # back to the line's start, and clear it
+
 BAR_DELAY_S = 0.3
 """Work that ends sooner shows no progress bar."""
 
@@ -110,6 +113,23 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
         bar.close()
 
 
+@contextmanager
+def waiting(label: str) -> Iterator[None]:
+    """Say on a terminal what is waited for, if that takes longer than 0.3 s, and wipe it away."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    timer = threading.Timer(BAR_DELAY_S, _show, (f"{label} ...",))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        _show(_WIPE)
+
+
 class _Bar:
     """A progress bar that appears only once the work has taken a while."""
 
@@ -163,7 +183,7 @@ def _styled(lines: Iterable[Line]) -> str:
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     with console.capture() as captured:
         for line in lines:
-            if line.verbatim:
+            if line.verbatim or not line.segments:
                 console.out(line.text, highlight=False)
             else:
                 text = Text.assemble(*line.segments)
@@ -184,6 +204,10 @@ def _write(text: str) -> None:
 
 
 def _say(message: str) -> None:
+    _show(f"{message}\n")
+
+
+def _show(text: str) -> None:
     with suppress(OSError, ValueError):  # stderr closed: there is no one left to tell
-        sys.stderr.write(f"{message}\n")
+        sys.stderr.write(text)
         sys.stderr.flush()

@@ -93,17 +93,22 @@ class Call:
         return settings
 
     @contextmanager
-    def journal(self, settings: Settings, *, current: bool = False) -> Iterator[Journal]:
+    def journal(
+        self, settings: Settings, *, current: bool = False, warm: bool = False
+    ) -> Iterator[Journal]:
         """Open the journal, and close it afterwards.
 
         Args:
             settings: where it is.
             current: look at every file first and bring the index in step, showing progress; a
                 folder that can't be read is left for the answer to tell.
+            warm: load the model meanwhile.
         """
         from agent_journal.assembly import open_journal  # noqa: PLC0415 - not needed for --help
 
         with open_journal(settings) as journal:
+            if warm:
+                journal.warm_up()
             if current:
                 with progress_bar("Indexing") as progress, suppress(JournalUnavailableError):
                     journal.catch_up(thorough=True, progress=progress)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from agent_journal.errors import JournalError
 from agent_journal.model import Entry, EntryId, Hit, Problem, SearchPage, timestamp
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agent_journal.config import Settings
     from agent_journal.journal import Status
     from agent_journal.upkeep import Changes
@@ -20,6 +20,8 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 
 def encode(shape: Json) -> str:
     """Return one line of JSON in plain ASCII without control characters, for any terminal."""
+    import json  # noqa: PLC0415 - not needed for --help
+
     return json.dumps(shape, allow_nan=False).replace("\x7f", "\\u007f")
 
 
@@ -27,7 +29,7 @@ def entry_shape(entry: Entry, folder: Path) -> dict[str, Json]:
     """Return a whole entry."""
     return {
         **_facts(entry, folder),
-        "extra": _plain(dict(entry.extra)),
+        "extra": plain(dict(entry.extra)),
         "problems": [problem_shape(problem) for problem in entry.problems],
         "body": entry.body,
     }
@@ -93,7 +95,8 @@ def changes_shape(changes: Changes, *, embedded: int, reason: str) -> dict[str, 
 
 def error_shape(error: BaseException, message: str, code: int) -> dict[str, Json]:
     """Return an error: its class, its sentence, the exit code and the facts that it carries."""
-    details = {name: _plain(value) for name, value in vars(error).items() if _is_fact(name, value)}
+    facts = vars(error) if isinstance(error, JournalError) else {}
+    details = {name: plain(value) for name, value in facts.items() if not name.startswith("_")}
     return {
         "error": {
             "type": type(error).__name__,
@@ -107,6 +110,19 @@ def error_shape(error: BaseException, message: str, code: int) -> dict[str, Json
 def path_of(entry_id: EntryId, folder: Path) -> Path:
     """Return where an entry's file is."""
     return folder / f"{entry_id}.md"
+
+
+def plain(value: object) -> Json:
+    """Return a value as JSON can hold it; what JSON lacks, such as NaN, as a string."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(member) for member in value]
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else str(value)
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    return str(value)
 
 
 def _facts(entry: Entry, folder: Path) -> dict[str, Json]:
@@ -136,16 +152,3 @@ def _hit(hit: Hit, folder: Path) -> dict[str, Json]:
 
 def _tag_list(tags: Mapping[str, int]) -> list[Json]:
     return [{"tag": tag, "entries": entries} for tag, entries in tags.items()]
-
-
-def _plain(value: object) -> Json:
-    """Return a value as JSON can hold it; what JSON lacks, such as NaN, as a string."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(member) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(member) for member in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if value is None or isinstance(value, str | int | bool):
-        return value
-    return str(value)

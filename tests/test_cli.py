@@ -1,0 +1,893 @@
+"""The command line's commands, run in this process over a real journal."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from agent_journal.config import Settings
+from agent_journal.engines import placing
+from agent_journal.engines.hashing import HashingEmbedder
+from agent_journal.errors import JournalError
+from agent_journal.faces import cli, cli_errors, cli_input, cli_output
+from agent_journal.faces.cli_commands import commands
+from agent_journal.faces.cli_layout import marked
+from agent_journal.journal import Journal
+
+DOCS = Path(__file__).parent.parent / "docs" / "cli.md"
+RAW_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+HOSTILE = "a\x1b]0;owned\x07b\x9b31mc\x7fd\u202ee\rf"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - whatever JSON holds
+        """The object that was printed, alone on one line."""
+        assert self.out.count("\n") == 1
+        return json.loads(self.out)
+
+
+class Shell:
+    """Runs the command line as if typed in a project's folder, with a journal of its own."""
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = home
+        self.folder = home / "journal"
+        self.project = home / "shop"
+        self.config = home / ".config" / "opencode" / "agent-memory.json"
+        (self.project / ".git").mkdir(parents=True)
+        for name in [name for name in os.environ if name.startswith(("CLAUDE", "_AGENT_JOURNAL"))]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AGENT_JOURNAL_DIR", str(self.folder))
+        monkeypatch.setenv("AGENT_JOURNAL_MODEL", "none")
+        monkeypatch.chdir(self.project)
+
+    def __call__(
+        self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str | None] | None = None
+    ) -> Outcome:
+        """Run one command to its end."""
+        with CliRunner().isolation(stdin, env) as (out, err, _):
+            cli_output.prepare_streams()
+            code = cli.run(arguments)
+        return Outcome(code, out.getvalue().decode(), err.getvalue().decode())
+
+    def write(self, title: str, body: str = "", *options: str) -> str:
+        """Write an entry that must be accepted, and return its id."""
+        outcome = self("write", title, body, *options)
+        assert outcome.code == 0, outcome.err
+        return outcome.out.strip()
+
+    def entry(self, reference: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+        """Return an entry as JSON shows it."""
+        return self("read", reference, "--json").json["entries"][0]
+
+    def files(self) -> list[str]:
+        """Return what lies in the journal folder."""
+        return sorted(path.name for path in self.folder.glob("*")) if self.folder.exists() else []
+
+
+@pytest.fixture
+def shell(home: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Give a command line with an empty home, an unborn journal, and no model."""
+    return Shell(home, monkeypatch)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a model load at once: another real one, that carries the text's signal."""
+    monkeypatch.setattr("agent_journal.engines.use.load_use", HashingEmbedder)
+
+
+class TestWrite:
+    """`write`."""
+
+    def test_prints_the_id_alone_and_says_where_the_file_is(self, shell: Shell) -> None:
+        """The id goes to stdout, the file's place to stderr, and the entry is in that file."""
+        outcome = shell("write", "Redis pins to 7.2", "7.4 changed its licence.")
+        assert outcome.code == 0
+        assert re.fullmatch(r"\d{8}-\d{6}-\d{3}\n", outcome.out)
+        path = shell.folder / f"{outcome.out.strip()}.md"
+        assert outcome.err == f"written to {path}\n"
+        assert "7.4 changed its licence." in path.read_text(encoding="utf-8")
+
+    def test_takes_everything_that_an_entry_holds(self, shell: Shell) -> None:
+        """Tags, provenance and the moment arrive in the entry."""
+        entry_id = shell.write(
+            "T", "B", "-t", "one,#two", "--tag", "Three", "--project", "/p", "--agent", "a",
+            "--model", "m", "--provider", "v", "--session", "s", "--created", "2026-01-31T18:00Z",
+        )  # fmt: skip
+        entry = shell.entry(entry_id)
+        assert entry_id == "20260131-180000-000"
+        assert entry["tags"] == ["one", "two", "Three"]
+        origin = [entry[name] for name in ("project", "agent", "model", "provider", "session")]
+        assert origin == ["/p", "a", "m", "v", "s"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "stdin"),
+        [
+            (["from here"], b"not this"),
+            (["-"], b"from here"),
+            (["--body-file", "-"], b"from here\n"),
+            (["--body-file", "body.md"], b"not this"),
+            ([], b"from here"),
+            ([], b"\xef\xbb\xbffrom here"),
+        ],
+    )
+    def test_finds_its_body(self, shell: Shell, arguments: list[str], stdin: bytes) -> None:
+        """The argument, a file, or stdin; a byte order mark is no part of it."""
+        Path("body.md").write_text("from here", encoding="utf-8")
+        entry_id = shell("write", "T", *arguments, stdin=stdin).out.strip()
+        assert shell.entry(entry_id)["body"] == "from here"
+
+    def test_refuses_two_bodies(self, shell: Shell) -> None:
+        """An argument and a file contradict one another."""
+        outcome = shell("write", "T", "body", "--body-file", "x")
+        assert outcome.code == cli_errors.USAGE
+        assert "not both" in outcome.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "stdin", "told"),
+        [
+            ([" "], b"x", "title is empty"),
+            (["t" * 301], b"x", "limit is 300"),
+            (["T"], b"ciao\xff", "stdin is not UTF-8: byte 0xff at position 4"),
+            (["T"], b"a\x00b", "body holds U+0000"),
+            (["T"], b"x" * 1_100_000, "limit is 1,048,576"),
+            (["T"], b"x" * (cli_input.READ_LIMIT_BYTES + 1), "goes on past 4,194,304 bytes"),
+            (["T", "--body-file", "missing.md"], b"", "missing.md can't be read"),
+            (["T", "--created", "yesterday"], b"", "'yesterday', which is no date"),
+        ],
+    )
+    def test_refuses_before_anything_is_written(
+        self, shell: Shell, arguments: list[str], stdin: bytes, told: str
+    ) -> None:
+        """A draft that breaks a rule ends with code 3, one line that says why, and no file."""
+        outcome = shell("write", *arguments, stdin=stdin)
+        assert outcome.code == cli_errors.REFUSED
+        assert told in outcome.err
+        assert outcome.err.count("\n") == 1
+        assert outcome.out == ""
+        assert shell.files() == []
+
+    @pytest.mark.parametrize(
+        ("options", "env", "folder", "project"),
+        [
+            ([], {}, "shop/src/deep", "shop"),
+            ([], {}, ".", "."),
+            (["-p", "."], {"AGENT_JOURNAL_PROJECT": "/elsewhere"}, "shop/src/deep", "shop"),
+            ([], {"AGENT_JOURNAL_PROJECT": "/elsewhere"}, "shop", "/elsewhere"),
+            (["-p", "mine"], {"AGENT_JOURNAL_PROJECT": "/elsewhere"}, "shop", "mine"),
+            (["-p", ""], {}, "shop", None),
+        ],
+    )
+    def test_knows_the_project(
+        self,
+        shell: Shell,
+        monkeypatch: pytest.MonkeyPatch,
+        options: list[str],
+        env: dict[str, str],
+        folder: str,
+        project: str | None,
+    ) -> None:
+        """The option, else the environment, else the nearest .git upwards, else the folder."""
+        (shell.home / folder).mkdir(parents=True, exist_ok=True)
+        monkeypatch.chdir(shell.home / folder)
+        entry_id = shell("write", "T", "B", *options, env=env).out.strip()
+        found = shell.entry(entry_id)["project"]
+        if project is None:
+            assert found == ""
+        elif project in ("mine", "/elsewhere"):
+            assert found == project
+        else:
+            assert found == str((shell.home / project).resolve())
+
+    def test_works_where_the_working_directory_is_gone(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Then there is no project, and nothing else is missing."""
+        gone = shell.home / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        outcome = shell("write", "T", "B")
+        monkeypatch.chdir(shell.home)
+        assert outcome.code == 0
+        assert shell.entry(outcome.out.strip())["project"] == ""
+
+    def test_takes_provenance_from_the_host(self, shell: Shell) -> None:
+        """What the environment knows stands in for options that aren't given."""
+        env = {"AGENT_JOURNAL_AGENT": "helper", "AGENT_JOURNAL_SESSION": "s1"}
+        entry_id = shell("write", "T", "B", "--session", "s2", env=env).out.strip()
+        entry = shell.entry(entry_id)
+        assert (entry["agent"], entry["session"]) == ("helper", "s2")
+
+    def test_refuses_while_the_configuration_cannot_be_read(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The journal may be elsewhere, so that the folder has to be given; searching goes on."""
+        shell.write("Written before", "B")
+        monkeypatch.delenv("AGENT_JOURNAL_DIR")
+        shell.config.parent.mkdir(parents=True)
+        shell.config.write_text('{"journal": {"enabled": "yes"}}', encoding="utf-8")
+        refused = shell("write", "T", "B")
+        assert refused.code == cli_errors.CONFIG
+        assert "journal.enabled" in refused.err
+        assert "--journal DIR" in refused.err
+        assert shell("write", "T", "B", "--journal", str(shell.folder)).code == 0
+        found = shell("search", "before", "--journal", str(shell.folder))
+        assert "Written before" in found.out
+        assert "warning" in found.err
+
+    def test_keeps_what_was_typed_if_it_cannot_be_written(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """A text from the editor is never lost to an error (a process test has the editor)."""
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        monkeypatch.setattr(
+            "agent_journal.faces.cli_commands.read_body", lambda *_: ("typed for an hour", True)
+        )
+        shell.folder.write_text("no folder", encoding="utf-8")
+        outcome = shell("write", "T")
+        assert outcome.code == cli_errors.STORAGE
+        kept = re.search(r"the text is kept in (\S+)", outcome.err)
+        assert kept
+        assert Path(kept[1]).read_text(encoding="utf-8") == "typed for an hour"
+
+
+class TestSearch:
+    """`search` and `recent`."""
+
+    def test_shows_hits_with_what_one_needs_to_go_on(self, shell: Shell) -> None:
+        """Mode, why it isn't hybrid, score, title, id, project, tags and a snippet are there."""
+        entry_id = shell.write("Redis pins to 7.2", "7.4 changed its licence.", "-t", "redis")
+        outcome = shell("search", "redis", "licence")
+        assert outcome.code == 0
+        head, blank, title, facts, snippet = outcome.out.splitlines()
+        assert head == "1 entry (lexical: the model is switched off)"
+        assert blank == ""
+        assert re.fullmatch(r"[01]\.\d\d  Redis pins to 7\.2", title)
+        assert entry_id in facts
+        assert facts.endswith("  shop  #redis")
+        assert snippet.strip() == "7.4 changed its licence."
+
+    def test_filters(self, shell: Shell) -> None:
+        """Every filter option lets pass what it names, and keeps out the rest."""
+        options = ["-p", "/x/mine", "--agent", "a", "--model", "m", "--provider", "v"]
+        shell.write(
+            "Wanted", "", *options, "--session", "s", "-t", "k,l", "--created", "2026-01-31"
+        )
+        shell.write("Other", "", "-p", "/x/other", "-t", "k", "--created", "2020-01-01")
+        for given in (
+            ["--project", "mine"], ["--tag", "k", "-t", "L"], ["--tag", "#k,l"], ["--agent", "A"],
+            ["--any-tag", "l,none"], ["--model", "m"], ["--provider", "v"], ["--session", "s"],
+            ["--since", "2026-01-31", "--until", "2026-01-31"],
+        ):  # fmt: skip
+            outcome = shell("search", *given)
+            assert "Wanted" in outcome.out, given
+            assert "Other" not in outcome.out, given
+
+    def test_a_dot_is_the_present_project(self, shell: Shell) -> None:
+        """``--project .`` asks for the entries that ``write`` puts there by default."""
+        shell.write("Here", "")
+        shell.write("There", "", "--project", "/there")
+        outcome = shell("recent", "--project", ".")
+        assert "Here" in outcome.out
+        assert "There" not in outcome.out
+
+    def test_ends_with_code_1_when_nothing_is_found(self, shell: Shell) -> None:
+        """As grep does; a list that is empty is no failure."""
+        shell.write("Redis", "")
+        outcome = shell("search", "postgres")
+        assert outcome.code == cli_errors.NOTHING
+        assert outcome.out.startswith("nothing found")
+        assert shell("recent", "--tag", "none").code == 0
+
+    def test_pages(self, shell: Shell) -> None:
+        """The heading says which part of how many is shown, also past the end."""
+        for number in range(5):
+            shell.write(f"Entry {number}", "")
+        assert shell("search", "entry", "-n", "2", "--offset", "2").out.startswith("3-4 of 5 ")
+        past = shell("search", "entry", "--offset", "9")
+        assert past.out.startswith("nothing at offset 9: 5 entries in all")
+        assert past.code == cli_errors.NOTHING
+
+    def test_recent_starts_with_the_newest(self, shell: Shell) -> None:
+        """Order is by creation, no scores are shown, and the heading says so."""
+        shell.write("Old", "", "--created", "2020-01-01")
+        shell.write("New", "", "--created", "2026-01-01")
+        lines = shell("recent").out.splitlines()
+        assert lines[0] == "2 entries (newest first)"
+        assert [line for line in lines if not line.startswith(" ")][1:] == ["", "New", "", "Old"]
+
+    def test_names_a_date_that_is_none(self, shell: Shell) -> None:
+        """It is refused with code 3, in JSON with the field that is wrong."""
+        outcome = shell("search", "--since", "soon", "--json")
+        assert outcome.code == cli_errors.REFUSED
+        error = outcome.json["error"]
+        assert error["type"] == "InvalidDateError"
+        assert error["exit_code"] == cli_errors.REFUSED
+        assert error["details"]["field"] == "since"
+
+    def test_says_how_many_entries_have_no_vector(self, shell: Shell) -> None:
+        """An answer over a fresh journal counts them, and then makes the real model's vectors."""
+        shell.write("Il database", "Usiamo Postgres per gli ordini.")
+        shell.write("Colours", "The buttons are green.")
+        env = {"AGENT_JOURNAL_MODEL": "bundled"}
+        first = shell("search", "which database stores orders", env=env)
+        first_lines = first.out.splitlines()
+        assert first_lines[0].startswith("1 entry (lexical: ")
+        assert first_lines[1].startswith("2 entries have no vector yet")
+        second = shell("search", "which database stores orders", "--json", env=env).json
+        assert second["backlog"] == 0
+        assert second["mode"] == "hybrid"
+        assert second["hits"][0]["title"] == "Il database"
+        assert "dense" in second["hits"][0]["found_by"]
+
+    @pytest.mark.usefixtures("model")
+    def test_says_what_it_could_not_do_after_the_answer(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Vectors that can't be made cost a warning, and neither the answer nor its code."""
+        shell.write("Il database", "")
+
+        def fail(*_: object, **__: object) -> int:
+            raise JournalError("no luck")
+
+        # A failure that nothing else causes at this moment.
+        monkeypatch.setattr(Journal, "work_backlog", fail)
+        outcome = shell("search", "il database", env={"AGENT_JOURNAL_MODEL": "bundled"})
+        assert outcome.code == 0
+        assert outcome.err == "agent-journal: warning: vectors could not be made: no luck\n"
+
+        def interrupt(*_: object, **__: object) -> int:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Journal, "work_backlog", interrupt)
+        outcome = shell("search", "il database", env={"AGENT_JOURNAL_MODEL": "bundled"})
+        assert (outcome.code, outcome.err) == (0, "")
+
+    def test_reading_never_creates_the_journal(self, shell: Shell) -> None:
+        """No command but write makes the folder; those that list say that it isn't there."""
+        for command in ("search x", "recent", "tags", "status", "read x", "check", "reindex"):
+            outcome = shell(*command.split())
+            assert "Traceback" not in outcome.err
+            assert str(shell.folder) in outcome.out + outcome.err
+            assert not shell.folder.exists()
+
+
+class TestRead:
+    """`read`."""
+
+    def test_shows_metadata_then_the_body(self, shell: Shell) -> None:
+        """Metadata lines, one blank line, the body as it is."""
+        entry_id = shell.write("T", "one\n\n\ttwo  three", "-t", "a,b")
+        head, _, body = shell("read", entry_id[:12]).out.partition("\n\n")
+        assert head.splitlines()[:2] == [f"id: {entry_id}", "title: T"]
+        assert "tags: a, b" in head.splitlines()
+        assert f"path: {shell.folder / entry_id}.md" in head.splitlines()
+        assert body == "one\n\n\ttwo  three\n"
+
+    def test_shows_several_in_the_order_given(self, shell: Shell) -> None:
+        """A rule stands between them."""
+        first, second = shell.write("First", "1"), shell.write("Second", "")
+        out = shell("read", second, first).out
+        assert out.index("title: Second") < out.index("-" * 40) < out.index("title: First")
+        assert [
+            entry["id"] for entry in shell("read", second, first, "--json").json["entries"]
+        ] == [
+            second,
+            first,
+        ]
+
+    def test_shows_what_foreign_files_hold(self, shell: Shell) -> None:
+        """Further keys and problems are shown, and the file stays as it is."""
+        shell.folder.mkdir()
+        path = shell.folder / "hand made.md"
+        text = "---\ntitle: By hand\nrating: 1.5\nweird: .nan\nlinks: [a, b]\n---\nBody\n"
+        path.write_text(text, encoding="utf-8")
+        out = shell("read", "hand").out
+        assert "rating: 1.5\n" in out
+        assert 'links: ["a", "b"]\n' in out
+        assert shell.entry("hand")["extra"]["links"] == ["a", "b"]
+        assert path.read_text(encoding="utf-8") == text
+
+    def test_prints_nothing_when_one_is_missing(self, shell: Shell) -> None:
+        """All or nothing, with code 4."""
+        outcome = shell("read", shell.write("T", "B"), "nope")
+        assert outcome.code == cli_errors.NOT_FOUND
+        assert outcome.out == ""
+        assert outcome.err == "agent-journal: error: no entry 'nope'; search for it to get its id\n"
+
+    def test_names_the_choices_of_an_ambiguous_prefix(self, shell: Shell) -> None:
+        """Code 4, and the ids are in the JSON."""
+        ids = sorted([shell.write("A", ""), shell.write("B", "")])
+        outcome = shell("read", "2", "--json")
+        assert outcome.code == cli_errors.NOT_FOUND
+        assert outcome.json["error"]["details"]["matches"] == ids
+
+
+class TestCare:
+    """`tags`, `status`, `check` and `reindex`."""
+
+    def test_tags_are_counted(self, shell: Shell) -> None:
+        """Most used first."""
+        shell.write("A", "", "-t", "x,y")
+        shell.write("B", "", "-t", "Y")
+        assert shell("tags").out.split() == ["2", "Y", "1", "x"]
+
+    @pytest.mark.usefixtures("model")
+    def test_status_tells_all_there_is_to_know(self, shell: Shell) -> None:
+        """Folder, counts, index, model, backlog, configuration, problems and warnings."""
+        shell.write("A", "")
+        (shell.folder / "broken.md").write_text("---\ntitle: [\n---\n", encoding="utf-8")
+        shell.config.parent.mkdir(parents=True)
+        shell.config.write_text("{", encoding="utf-8")
+        log = shell.home / ".local" / "state" / "agent-journal" / "log"
+        log.parent.mkdir(parents=True)
+        log.write_text("2026-01-01T00:00:00Z warning agent_journal[1]: old \x1b news\n", "utf-8")
+        out = shell("status").out
+        for part in (
+            f"journal: {shell.folder}", "entries: 2", f"index: {shell.home}/.cache/agent-journal/",
+            "model: none: the model is switched off", f"config: {shell.config}", "config error: ",
+            "agent tools: disabled", "problems: 1 (see check)", "latest warnings:", "old \\x1b news",
+        ):  # fmt: skip
+            assert part in out
+        with_model = shell("status", env={"AGENT_JOURNAL_MODEL": "bundled"}).out
+        assert "backlog: 2 entries without a vector" in with_model
+
+    def test_check_lists_problems_as_compilers_do(self, shell: Shell) -> None:
+        """Path, line and reason on one line each, and code 1."""
+        shell.write("Fine", "")
+        assert shell("check").code == 0
+        assert shell("check").err == "no problems\n"
+        path = shell.folder / "broken.md"
+        path.write_text("---\ntitle: [\n---\nBody\n", encoding="utf-8")
+        outcome = shell("check")
+        assert outcome.code == cli_errors.NOTHING
+        assert re.fullmatch(re.escape(str(path)) + r":\d+: .+\n", outcome.out)
+        [problem] = shell("check", "--json").json["problems"]
+        assert problem["path"] == str(path)
+
+    def test_check_removes_stale_temporary_files_only_when_asked(self, shell: Shell) -> None:
+        """And neither young ones nor anything else."""
+        entry_id = shell.write("Fine", "")
+        [lone] = shell.files()
+        for name, age_s in (("old", 100_000), ("young", 10)):
+            path = _temporary_file(shell.folder, name)
+            os.utime(path, (time.time() - age_s,) * 2)
+        before = shell.files()
+        shell("check")
+        assert shell.files() == before
+        shell("check", "--fix")
+        assert [name for name in shell.files() if name not in before] == []
+        assert len(shell.files()) == len(before) - 1
+        assert lone in shell.files()
+        assert shell.entry(entry_id)["title"] == "Fine"
+
+    @pytest.mark.usefixtures("model")
+    def test_reindex_counts(self, shell: Shell) -> None:
+        """Entries, vectors, and why there are none."""
+        shell.write("A", "")
+        without = shell("reindex")
+        assert without.out == "1 entry indexed\nno vectors were made: the model is switched off\n"
+        (gone,) = shell.folder.iterdir()
+        shell.write("B", "")
+        gone.unlink()
+        outcome = shell("reindex", env={"AGENT_JOURNAL_MODEL": "bundled"})
+        assert outcome.out.endswith("1 entry given vectors\n")
+        again = shell("reindex", "--json").json
+        assert again["added"] == 1
+
+    @pytest.mark.usefixtures("model")
+    def test_reindex_forgets_a_journal_that_is_gone(self, shell: Shell) -> None:
+        """Only it does: searching keeps what the index knows."""
+        shell.write("A", "")
+        shell("recent")
+        for path in shell.folder.iterdir():
+            path.unlink()
+        shell.folder.rmdir()
+        outcome = shell("reindex", env={"AGENT_JOURNAL_MODEL": "bundled"})
+        assert outcome.code == 0
+        assert "1 entry forgotten" in outcome.out
+
+
+def _temporary_file(folder: Path, name: str) -> Path:
+    """Leave behind what a writer that crashed leaves."""
+    path = folder / f"{placing.TEMPORARY_PREFIX}{name}{placing.TEMPORARY_SUFFIX}"
+    path.write_text("half", encoding="utf-8")
+    return path
+
+
+class TestForms:
+    """What is printed, whatever the command."""
+
+    @pytest.fixture
+    def hostile(self, shell: Shell) -> Shell:
+        """A journal whose every name and text tries to act on a terminal."""
+        shell.folder.mkdir()
+        quoted = json.dumps(HOSTILE)
+        keys = ("title", "project", "model", "provider", "agent", "session_id", "extra")
+        lines = [*(f"{key}: {quoted}" for key in keys), f"tags: [{quoted}]", f"{quoted}: {quoted}"]
+        text = "\n".join(["---", *lines, "---", f"needle {HOSTILE}"])
+        (shell.folder / "x\x1b[1mx.md").write_text(text, encoding="utf-8")
+        (shell.folder / "y\x1b[1m.md").write_text("---\na: [\x1b\n---\nneedle", encoding="utf-8")
+        (shell.folder / "z\x1b.md").symlink_to("nowhere")
+        return shell
+
+    @pytest.mark.parametrize(
+        "command",
+        ["search needle", "recent", "read x", "read y", "tags", "status", "check", "read \x1b[2J"],
+    )
+    @pytest.mark.parametrize("form", [[], ["--json"]])
+    def test_control_characters_never_reach_the_terminal(
+        self, hostile: Shell, command: str, form: list[str]
+    ) -> None:
+        """Wherever they stand in entries, names and arguments; tab and newline are left."""
+        outcome = hostile(*command.split(), *form)
+        assert not RAW_CONTROL.search(outcome.out)
+        assert not RAW_CONTROL.search(outcome.err)
+        if command not in ("tags", "status"):
+            assert "1b" in outcome.out + outcome.err
+
+    @pytest.mark.parametrize("arguments", [["--json", "recent"], ["recent", "--json"]])
+    def test_json_may_stand_before_or_after_the_command(
+        self, shell: Shell, arguments: list[str]
+    ) -> None:
+        """As may all shared options."""
+        shell.write("é", "")
+        outcome = shell(*arguments)
+        assert outcome.out.isascii()
+        assert outcome.json["hits"][0]["title"] == "é"
+
+    @pytest.mark.usefixtures("model")
+    def test_shared_options_win_after_the_command(self, shell: Shell) -> None:
+        """The folder given last is the one."""
+        one, two = str(shell.home / "one"), str(shell.home / "two")
+        assert shell("--journal", one, "write", "T", "B", "--journal", two).code == 0
+        assert shell("--journal", two, "recent", "--json").json["total"] == 1
+        assert not Path(one).exists()
+        index = str(shell.home / "elsewhere")
+        status = shell("--index", index, "--model", "bundled", "status", "--json").json
+        assert status["index"].startswith(index)
+        assert status["model"]
+        assert shell("status", "--config", "my.json", "--json").json["config"].endswith("my.json")
+
+    def test_every_answer_has_the_documented_shape(self, shell: Shell) -> None:
+        """The examples in docs/cli.md have the very keys and types that are printed."""
+        shell.write("Redis pins to 7.2", "7.4 changed its licence.", "-t", "redis")
+        (shell.folder / "x.md").write_text("---\na: [\n---\n", encoding="utf-8")
+        log = shell.home / ".local" / "state" / "agent-journal" / "log"
+        log.parent.mkdir(parents=True)
+        log.write_text("2026-01-01T00:00:00Z warning agent_journal[1]: old news\n", "utf-8")
+        calls = {
+            "write": ["write", "T", "B"], "search": ["search", "redis"],
+            "read": ["read", "2"], "tags": ["tags"], "status": ["status"],
+            "check": ["check"], "reindex": ["reindex"], "completion": ["completion", "zsh"],
+            "Version": ["--version"], "Errors": ["read", "missing"],
+        }  # fmt: skip
+        reading = ["search", "read", "tags", "status", "check", "reindex", "completion"]
+        for heading in [*reading, "Version", "Errors", "write"]:
+            printed = shell(*calls[heading], "--json").json
+            assert _shape(printed) == _shape(_documented(heading)), heading
+
+    def test_every_option_is_documented(self) -> None:
+        """docs/cli.md names each command and each of its options."""
+        text = DOCS.read_text(encoding="utf-8")
+        for name, command in commands.commands.items():
+            assert f"`{name}" in text
+            for parameter in command.params:
+                if parameter.param_type_name == "option":
+                    assert max(parameter.opts, key=len) in text, (name, parameter.opts)
+
+    def test_the_table_of_exit_codes_is_documented(self) -> None:
+        """docs/cli.md and the help have the same table."""
+        rows = re.findall(r"^\| (\d+) \| (.+) \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+        table = {int(code): meaning.replace("\\|", "|") for code, meaning in rows}
+        assert table == cli_errors.MEANINGS
+
+    def test_every_error_has_its_exit_code(self) -> None:
+        """Each class under JournalError is in the table, by itself or by one above it."""
+        missing = [
+            kind
+            for kind in _subclasses(JournalError)
+            if not any(above in cli_errors.EXIT_CODES for above in kind.__mro__)
+        ]
+        assert missing == []
+        assert set(cli_errors.EXIT_CODES.values()) <= set(cli_errors.MEANINGS)
+
+
+class TestEdges:
+    """Help, mistakes and failures."""
+
+    @pytest.mark.parametrize("flag", ["-h", "--help"])
+    def test_every_command_has_help(self, shell: Shell, flag: str) -> None:
+        """With a line of usage, and examples and exit codes at the top."""
+        top = shell(flag)
+        assert top.code == 0
+        assert "Examples:" in top.out
+        assert "interrupted by Ctrl-C" in top.out
+        for name in commands.commands:
+            outcome = shell(name, flag)
+            assert outcome.code == 0
+            assert outcome.out.startswith(f"Usage: agent-journal {name} ")
+            assert re.search(rf"^  {name} +[^.]+\.$", top.out, re.MULTILINE)  # not cut off
+
+    def test_without_a_command_the_help_is_shown(self, shell: Shell) -> None:
+        """On stderr, as a mistake; with --json as any other."""
+        outcome = shell()
+        assert outcome.code == cli_errors.USAGE
+        assert outcome.out == ""
+        assert outcome.err.startswith("Usage: ")
+        assert shell("--json").json["error"]["exit_code"] == cli_errors.USAGE
+
+    @pytest.mark.parametrize(
+        ("arguments", "told"),
+        [
+            (["serch"], "'search'?; see agent-journal --help"),
+            (["search", "--tagg", "x"], "see agent-journal search --help"),
+            (["search", "-n", "many"], "'many' is not a valid integer"),
+            (["read"], "Missing argument 'ID...'; see agent-journal read --help"),
+            (["completion", "tcsh"], "'bash', 'zsh', 'fish'"),
+        ],
+    )
+    def test_a_mistake_is_told_in_one_line(
+        self, shell: Shell, arguments: list[str], told: str
+    ) -> None:
+        """With code 2 and where to look; as JSON too."""
+        outcome = shell(*arguments)
+        assert outcome.code == cli_errors.USAGE
+        assert outcome.err.startswith("agent-journal: error: ")
+        assert told in outcome.err
+        assert outcome.err.count("\n") == 1
+        error = shell(*arguments, "--json").json["error"]
+        assert error["exit_code"] == cli_errors.USAGE
+        assert error["details"] == {}
+
+    def test_json_that_is_searched_for_is_no_option(self, shell: Shell) -> None:
+        """After -- everything is text."""
+        outcome = shell("read", "--", "--json")
+        assert outcome.code == cli_errors.STORAGE  # there is no journal yet
+        assert outcome.err.startswith("agent-journal: error: ")
+
+    def test_a_wrong_flag_is_told_by_its_name(self, shell: Shell) -> None:
+        """Code 6, and nothing is done."""
+        outcome = shell("--model", "gpt", "search", "x")
+        assert outcome.code == cli_errors.CONFIG
+        assert "--model: is 'gpt'; it must be one of: bundled, none" in outcome.err
+
+    def test_a_journal_that_is_no_folder_is_told(self, shell: Shell) -> None:
+        """Code 5, for writing as for reading."""
+        shell.folder.write_text("", encoding="utf-8")
+        for arguments in (["write", "T", "B"], ["read", "x"], ["check"]):
+            outcome = shell(*arguments)
+            assert outcome.code == cli_errors.STORAGE
+            assert str(shell.folder) in outcome.err
+
+    def test_the_unexpected_is_logged_and_told_without_a_traceback(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Code 7; the traceback is in the log alone."""
+
+        def fail(*_: object, **__: object) -> None:
+            raise RuntimeError("what nobody expected")
+
+        monkeypatch.setattr(Journal, "check", fail)
+        outcome = shell("check")
+        assert outcome.code == cli_errors.INTERNAL
+        assert "internal error" in outcome.err
+        assert "Traceback" not in outcome.err
+        log = shell.home / ".local" / "state" / "agent-journal" / "log"
+        assert "test_cli.py" in log.read_text(encoding="utf-8")
+        assert shell("check", "--json").json["error"]["exit_code"] == cli_errors.INTERNAL
+        # Also before the log is set up.
+        monkeypatch.setattr("agent_journal.config.load_settings", fail)
+        monkeypatch.setattr("logging.Logger.handlers", [], raising=False)
+        early = shell("check")
+        assert early.code == cli_errors.INTERNAL
+        assert "Traceback" not in early.err
+
+    @pytest.mark.parametrize(
+        ("raised", "code"),
+        [
+            (KeyboardInterrupt(), cli_errors.INTERRUPTED),
+            (click.Abort(), cli_errors.INTERRUPTED),
+            (BrokenPipeError(), cli_errors.PIPE_CLOSED),
+            (click.ClickException("the editor failed"), cli_errors.USAGE),
+            (cli_input.NothingWrittenError("left"), cli_errors.NOTHING),
+        ],
+    )
+    def test_other_ends_have_their_codes(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch, raised: BaseException, code: int
+    ) -> None:
+        """Each way a command may stop ends with the documented code and no traceback."""
+
+        def stop(*_: object, **__: object) -> None:
+            raise raised
+
+        monkeypatch.setattr(Journal, "check", stop)
+        outcome = shell("check")
+        assert outcome.code == code
+        assert "Traceback" not in outcome.err
+
+    def test_an_error_that_cannot_be_printed_is_told_on_stderr(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where stdout fails, the sentence goes to stderr."""
+
+        def fail(_: object) -> None:
+            raise cli_errors.OutputFailedError("disk full")
+
+        monkeypatch.setattr("agent_journal.faces.cli.print_json", fail)
+        outcome = shell("read", "x", "--json")
+        assert "output could not be written: disk full" in outcome.err
+        assert "it would have been: journal folder" in outcome.err
+
+    def test_mcp_hands_over_to_the_server(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With the resolved settings; its code is the command's."""
+        served: list[Path] = []
+
+        def serve(settings: Settings) -> int:
+            served.append(settings.folder)
+            return 3
+
+        # The server itself has tests of its own, over a real connection.
+        monkeypatch.setattr("agent_journal.faces.mcp.serve", serve)
+        assert shell("mcp").code == 3
+        assert served == [shell.folder]
+
+
+class TestCompletion:
+    """`completion`, and what the shells' scripts ask."""
+
+    def complete(self, shell: Shell, *words: str, kind: str = "bash") -> list[str]:
+        """Return what is offered for the last of some words."""
+        typed = ["agent-journal", *words]
+        outcome = shell(
+            env={
+                "_AGENT_JOURNAL_COMPLETE": f"{kind}_complete",
+                "COMP_WORDS": "\n".join(typed) if kind != "fish" else " ".join(typed),
+                "COMP_CWORD": str(len(words)) if kind != "fish" else words[-1],
+            }
+        )
+        assert (outcome.code, outcome.err) == (0, "")
+        return outcome.out.strip("\n").splitlines()
+
+    @pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
+    def test_prints_a_script(self, shell: Shell, kind: str) -> None:
+        """It asks our program for completions."""
+        outcome = shell("completion", kind)
+        assert outcome.code == 0
+        assert f"_AGENT_JOURNAL_COMPLETE={kind}_complete" in outcome.out
+
+    def test_completes_tags(self, shell: Shell) -> None:
+        """Also the last of a comma list; what has blanks is quoted; what can't be typed is left."""
+        shell.write("T", "", "-t", "redis,release notes,other", "-t", "re\x1bd")
+        assert self.complete(shell, "search", "--tag", "re") == [
+            "plain,redis",
+            "plain,release\\ notes",
+        ]
+        assert self.complete(shell, "write", "-t", "x,RED") == ["plain,x,redis"]
+
+    def test_completes_ids(self, shell: Shell) -> None:
+        """The newest first, with their titles where a shell shows them."""
+        first = shell.write("First \x1b", "", "--created", "2026-01-01")
+        second = shell.write("Second", "", "--created", "2026-01-02")
+        assert self.complete(shell, "read", "") == [f"plain,{second}", f"plain,{first}"]
+        assert self.complete(shell, "read", "2026") == [f"plain,{second}", f"plain,{first}"]
+        assert self.complete(shell, "read", first[:8], kind="fish") == [
+            f"plain,{first}\tFirst \\x1b"
+        ]
+        assert self.complete(shell, "read", first[:8], kind="zsh") == [
+            "plain", first, "First \\x1b",
+        ]  # fmt: skip
+        assert self.complete(shell, "read", "9") == []
+
+    def test_stays_silent_where_nothing_can_be_known(self, shell: Shell) -> None:
+        """No journal, or a configuration that is broken, must not spoil the prompt."""
+        assert self.complete(shell, "search", "-t", "x") == []
+        shell.config.parent.mkdir(parents=True)
+        shell.config.write_text("{", encoding="utf-8")
+        assert self.complete(shell, "read", "") == []
+        assert self.complete(shell, "--model", "no", "search", "-t", "") == []
+        assert self.complete(shell, "--model", "no", "read", "") == []
+
+
+class TestTerminal:
+    """What only a terminal gets; the colours are tested in a process of its own."""
+
+    def test_a_bar_is_drawn_once_work_takes_a_while(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """And not for what ends at once, nor outside a terminal."""
+        stream = _Terminal()
+        monkeypatch.setattr("sys.stderr", stream)
+        with cli_output.progress_bar("Indexing") as progress:
+            assert progress
+            progress(1, 1)
+        assert stream.getvalue() == ""
+        monkeypatch.setattr(cli_output, "BAR_DELAY_S", 0.0)
+        with cli_output.progress_bar("Indexing") as progress:
+            assert progress
+            progress(1, 9)
+            progress(2, 9)
+        assert "Indexing" in stream.getvalue()
+        monkeypatch.setattr("sys.stderr", io.StringIO())
+        with cli_output.progress_bar("Indexing") as progress:
+            assert progress is None
+
+    def test_waiting_is_told_and_wiped_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The line is gone when the answer comes."""
+        stream = _Terminal()
+        monkeypatch.setattr("sys.stderr", stream)
+        monkeypatch.setattr(cli_output, "BAR_DELAY_S", 0.0)
+        with cli_output.waiting("Loading"):
+            assert stream.told.wait(10)
+        assert stream.getvalue() == "Loading ...\r\x1b[K"
+        monkeypatch.setattr("sys.stderr", io.StringIO())
+        with cli_output.waiting("Loading"):
+            pass
+
+    def test_words_that_were_asked_for_are_marked(self) -> None:
+        """Whole words, whatever their case and accents; the text stays the same."""
+        segments = marked("Il CAFFÈ è pronto, caffettiera no", frozenset({"caffe"}))
+        assert [text for text, style in segments if style] == ["CAFFÈ"]
+        assert "".join(text for text, _ in segments) == "Il CAFFÈ è pronto, caffettiera no"
+
+
+class _Terminal(io.StringIO):
+    """A stream that says it is a terminal, and when something has been told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = threading.Event()
+
+    def isatty(self) -> bool:
+        """Claim to be a terminal."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keep a text."""
+        written = super().write(text)
+        self.told.set()
+        return written
+
+
+def _documented(heading: str) -> object:
+    """Return the JSON example under a heading of docs/cli.md."""
+    section = DOCS.read_text(encoding="utf-8").split(f"### {heading}\n")[1]
+    return json.loads(section.split("```json\n")[1].split("```")[0])
+
+
+def _shape(value: object) -> object:
+    """Reduce a value to its keys and types; lists to what their members have in common."""
+    if isinstance(value, dict):
+        free = {"extra", "details"}
+        return {key: {} if key in free else _shape(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_shape(value[0])] if value and isinstance(value[0], dict) else []
+    return type(value)
+
+
+def _subclasses(kind: type[JournalError]) -> Iterator[type[JournalError]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _subclasses(each)
