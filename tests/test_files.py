@@ -342,6 +342,26 @@ class TestAppend:
         assert FileStore(folder).read(entry.id) == entry
         assert len(list(folder.iterdir())) == 2
 
+    def test_folder_removed_during_the_write_is_an_error(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nobody is told that an entry is safe which went with its folder."""
+        monkeypatch.setattr(placing, "flush", lambda _: shutil.rmtree(folder))
+        with pytest.raises(WriteFailedError, match="no such file or directory"):
+            FileStore(folder).append(DRAFT)
+        assert not folder.exists()
+
+    def test_folder_moved_during_the_write_takes_the_entry_along(
+        self, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The entry is whole where the folder is now, and nothing is made in its old place."""
+        moved = tmp_path / "moved"
+        monkeypatch.setattr(os, "fsync", lambda _: folder.exists() and folder.rename(moved))
+        entry = FileStore(folder).append(DRAFT)
+        assert [path.name for path in tmp_path.iterdir()] == ["moved"]
+        assert [path.name for path in moved.iterdir()] == [f"{NOON_ID}.md"]
+        assert FileStore(moved).read(entry.id) == entry
+
 
 class TestWithoutHardLinks:
     """Where a file system has no hard links, an exclusive rename does the same, or nothing does."""
