@@ -10,8 +10,6 @@ NODE := $(if $(wildcard tests/node/package.json),tests/node/node_modules/.set-up
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --quiet \
 	--no-emit-index-url --custom-compile-command "make pins"
 
-# Every text file names its encoding; a test that forgets fails.
-export PYTHONWARNDEFAULTENCODING := 1
 # Commands of ours start Python in other folders, too.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
