@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agent_journal.ports import Matrix
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Kept:
     """An entry with what was derived from it.
 
@@ -80,10 +80,14 @@ class MemoryIndex:
     def update(self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()) -> None:
         """Index entries and forget others; see `Index.update`."""
         with self._lock:
+            kept = dict(self._kept)
             for entry_id in removed:
-                self._generation += self._kept.pop(entry_id, None) is not None
+                kept.pop(entry_id, None)
             for entry in changed:
-                self._generation += self._put(entry)
+                kept[entry.id] = _updated(kept.get(entry.id), entry)
+            if kept != self._kept:
+                self._kept = kept
+                self._generation += 1
 
     def clear(self) -> None:
         """Forget everything, vectors too."""
@@ -234,23 +238,23 @@ class MemoryIndex:
     def _newest_first(self) -> list[_Kept]:
         return sorted(self._all(), key=lambda kept: (kept.created, kept.entry.id), reverse=True)
 
-    def _put(self, entry: IndexedEntry) -> bool:
-        old = self._kept.get(entry.id)
-        if old is not None and old.entry.version == entry.version:
-            return False
-        if old is not None and old.entry.version.entry == entry.version.entry:
-            old.entry = replace(
-                old.entry, version=entry.version, sidecar=entry.sidecar, problems=entry.problems
-            )
-        else:
-            counts = [Counter(passage.terms) for passage in entry.passages]
-            self._kept[entry.id] = _Kept(entry, to_milliseconds(entry.created), counts)
-        return True
-
     def _require_dimension(self, identity: str, actual: int) -> None:
         expected = self._dimensions.get(identity, actual)
         if expected != actual:
             raise DimensionMismatchError(expected, actual)
+
+
+def _updated(old: _Kept | None, entry: IndexedEntry) -> _Kept:
+    """Return what is kept of an entry now."""
+    if old is None or old.entry.version.entry != entry.version.entry:
+        counts = [Counter(passage.terms) for passage in entry.passages]
+        return _Kept(entry, to_milliseconds(entry.created), counts)
+    if old.entry.version == entry.version:
+        return old
+    beside = replace(
+        old.entry, version=entry.version, sidecar=entry.sidecar, problems=entry.problems
+    )
+    return replace(old, entry=beside)
 
 
 def _passes(kept: _Kept, filters: Filters) -> bool:

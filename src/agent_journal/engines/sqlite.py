@@ -11,7 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
 
 from agent_journal.engines.sqlite_file import DamagedError, SharedFile, remove_unused
 from agent_journal.engines.sqlite_tables import (
@@ -43,8 +44,11 @@ from agent_journal.ports import (
 
 __all__ = ["SCHEMA_VERSION", "SqliteIndex", "remove_unused"]
 
+_ALL = "1"
 _CHUNK = 500
 _IN_CHUNK = f"IN ({', '.join('?' * _CHUNK)})"
+
+_T = TypeVar("_T")
 
 
 class SqliteIndex:
@@ -77,6 +81,8 @@ class SqliteIndex:
         self._file = SharedFile(path, LAYOUT, connect=connect, timeout_s=timeout_s)
         self._facts = _Facts(b"")
         self._vectors = VectorCache()
+        self._listing: _Cached[dict[EntryId, Version]] = _Cached()
+        self._tags: _Cached[dict[str, int]] = _Cached()
 
     @property
     def location(self) -> str:
@@ -97,7 +103,7 @@ class SqliteIndex:
                 for entry_id, version, sidecar in rows
             }
 
-        return self._file.read(work)
+        return MappingProxyType(self._listing.get(self._file, work))
 
     def update(self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()) -> None:
         """Index entries and forget others; see `Index.update`."""
@@ -151,20 +157,20 @@ class SqliteIndex:
 
     def tags(self) -> dict[str, int]:
         """Return each tag with the number of entries that carry it; see `Index.tags`."""
-        entries, spellings = self._file.read(
-            lambda connection: (
-                connection.execute(
-                    "SELECT folded, count(DISTINCT entry) FROM tags GROUP BY folded"
-                ).fetchall(),
-                connection.execute(
-                    "SELECT folded, tag, count(*) FROM tags GROUP BY folded, tag"
-                    " ORDER BY count(*), tag DESC"
-                ).fetchall(),
-            )
-        )
-        shown = {folded: tag for folded, tag, _ in spellings}
-        counts = {unpack(shown[folded]): count for folded, count in entries}
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+        def work(connection: sqlite3.Connection) -> dict[str, int]:
+            shown: dict[bytes, bytes] = {}
+            counts: Counter[bytes] = Counter()
+            rows = connection.execute(
+                "SELECT folded, tag, count(*), sum(is_first) FROM tags GROUP BY folded, tag"
+            ).fetchall()
+            for folded, tag, _, firsts in sorted(rows, key=lambda row: (-row[2], row[1])):
+                shown.setdefault(folded, tag)
+                counts[folded] += firsts
+            tags = {unpack(shown[folded]): count for folded, count in counts.items()}
+            return dict(sorted(tags.items(), key=lambda item: (-item[1], item[0])))
+
+        return dict(self._tags.get(self._file, work))
 
     def problems(self) -> list[Problem]:
         """Return the problems of all indexed entries, ordered by path and line."""
@@ -244,6 +250,8 @@ class SqliteIndex:
         self._file.close()
         self._facts = _Facts(b"")
         self._vectors.forget()
+        self._listing.forget()
+        self._tags.forget()
 
     def _evidence(
         self,
@@ -292,6 +300,29 @@ class SqliteIndex:
             cosine_mean=dense.cosine_mean,
             cosine_deviation=dense.cosine_deviation,
         )
+
+
+class _Cached(Generic[_T]):
+    """An answer that is kept until the index changes."""
+
+    def __init__(self) -> None:
+        self._known: tuple[object, _T] | None = None
+
+    def get(self, file: SharedFile, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Return what the work returns, or returned for this generation."""
+
+        def look(connection: sqlite3.Connection) -> _T:
+            generation = read_state(connection)[:2]
+            known = self._known
+            if known is None or known[0] != generation:
+                known = self._known = generation, work(connection)
+            return known[1]
+
+        return file.read(look)
+
+    def forget(self) -> None:
+        """Release the memory."""
+        self._known = None
 
 
 class _Facts:
@@ -344,7 +375,7 @@ def _occurrences(connection: sqlite3.Connection, term: str) -> Counter[int]:
 
 def _condition(connection: sqlite3.Connection, filters: Filters) -> tuple[str, list[object]]:
     """Return what `entries` has to satisfy, with its parameters; means what `accepts` means."""
-    clauses = ["1"]
+    clauses = [_ALL]
     parameters: list[object] = []
     if filters.project:
         # A project's name holds no slash, so that a whole path never equals one.
@@ -365,19 +396,20 @@ def _condition(connection: sqlite3.Connection, filters: Filters) -> tuple[str, l
             [("all", pack(tag)) for tag in filters.tags]
             + [("any", pack(tag)) for tag in filters.any_tags],
         )
-    carried = "key IN (SELECT entry FROM wanted_tags JOIN tags USING (folded) WHERE kind = "
-    if filters.tags:
-        clauses.append(f"{carried}'all' GROUP BY entry HAVING count(DISTINCT folded) = ?)")
-        parameters.append(len(set(filters.tags)))
+    carriers = "SELECT entry FROM tags WHERE folded IN (SELECT folded FROM wanted_tags WHERE kind ="
     if filters.any_tags:
-        clauses.append(f"{carried}'any')")
+        clauses.append(f"key IN ({carriers} 'any'))")
+    if wanted_tags := len(set(filters.tags)):
+        grouping = " AND is_first GROUP BY entry HAVING count(*) = ?" if wanted_tags > 1 else ""
+        clauses.append(f"key IN ({carriers} 'all'){grouping})")
+        parameters += [wanted_tags] if grouping else []
     return " AND ".join(clauses), parameters
 
 
 def _passing(connection: sqlite3.Connection, filters: Filters) -> set[int] | None:
     """Return the keys of the entries that pass; None when all do."""
     condition, parameters = _condition(connection, filters)
-    if not parameters and not filters.any_tags:
+    if condition == _ALL:
         return None
     rows = connection.execute(f"SELECT key FROM entries WHERE {condition}", parameters)  # noqa: S608 - constants
     return {key for (key,) in rows}

@@ -43,8 +43,8 @@ _TABLES = (
         terms, tokenize = "ascii tokenchars '!""#$%&''''()*+,-./:;<=>?@[\\]^_`{|}~'")""",
     "CREATE VIRTUAL TABLE postings USING fts5vocab(words, instance)",
     """CREATE TABLE tags (
-        folded BLOB NOT NULL, entry INTEGER NOT NULL, tag BLOB NOT NULL,
-        PRIMARY KEY (folded, entry, tag)) WITHOUT ROWID""",
+        folded BLOB NOT NULL, tag BLOB NOT NULL, entry INTEGER NOT NULL,
+        is_first INTEGER NOT NULL, PRIMARY KEY (folded, tag, entry)) WITHOUT ROWID""",
     "CREATE INDEX tags_by_entry ON tags (entry)",
     """CREATE TABLE problems (
         entry INTEGER NOT NULL, path BLOB NOT NULL, line INTEGER, reason BLOB NOT NULL)""",
@@ -240,8 +240,12 @@ class Writer:
             ((number, encode_terms(one.terms)) for number, one in enumerate(entry.passages, first)),
         )
         self._connection.executemany(
-            "INSERT OR IGNORE INTO tags VALUES (?, ?, ?)",
-            ((pack(fold(tag)), key, pack(tag)) for tag in entry.tags),
+            "INSERT INTO tags VALUES (?, ?, ?, ?)",
+            (
+                (pack(folded), pack(tag), key, number == 0)
+                for folded, spellings in _by_folded(entry.tags).items()
+                for number, tag in enumerate(spellings)
+            ),
         )
         self._put_beside(key, entry)
         self._state = state._replace(
@@ -278,6 +282,14 @@ def clear(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM leases")
     connection.execute("DELETE FROM words")
     write_state(connection, read_state(connection)._replace(entries=0, passages=0, terms=0))
+
+
+def _by_folded(tags: Sequence[str]) -> dict[str, set[str]]:
+    """Return the spellings of each tag; a file made by hand may hold several of one."""
+    spellings: dict[str, set[str]] = {}
+    for tag in tags:
+        spellings.setdefault(fold(tag), set()).add(tag)
+    return spellings
 
 
 def _unit_blob(sidecar: Sidecar) -> bytes:

@@ -172,16 +172,30 @@ class _View:
         cosines: Vector = np.clip(self.matrix @ vector.vector, -1.0, 1.0)
         best = np.maximum.reduceat(cosines, self.first_rows).astype(np.float64)
         near = selected & ((best >= vector.floor) | np.isin(self.entries, wanted))
-        ends = np.append(self.first_rows[1:], len(cosines))
-        for slot in np.flatnonzero(near).tolist():
-            passage = int(self.first_passages[slot])
-            first, end = int(self.first_rows[slot]), int(ends[slot])
-            if end - first > 1:
-                passage += int(cosines[first:end].argmax()) if passage != _NO_PASSAGE else 0
-            nearest[int(self.entries[slot])] = Nearest(
-                float(best[slot]), None if passage == _NO_PASSAGE else passage
+        slots = np.flatnonzero(near)
+        passages = self.first_passages[slots] + _offsets(cosines, self.first_rows, slots)
+        passages[self.first_passages[slots] == _NO_PASSAGE] = _NO_PASSAGE
+        nearest.update(
+            (entry, Nearest(cosine, None if passage == _NO_PASSAGE else passage))
+            for entry, cosine, passage in zip(
+                self.entries[slots].tolist(), best[slots].tolist(), passages.tolist(), strict=True
             )
+        )
         return best[selected]
+
+
+def _offsets(
+    cosines: Vector, first_rows: NDArray[np.int64], slots: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return where in each of these slots its greatest cosine is, counted from its first row."""
+    import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+    ends = np.append(first_rows[1:], len(cosines))
+    offsets = np.zeros(len(slots), np.int64)
+    for number in np.flatnonzero(ends[slots] - first_rows[slots] > 1).tolist():
+        slot = slots[number]
+        offsets[number] = cosines[first_rows[slot] : ends[slot]].argmax()
+    return offsets
 
 
 class _Growing:
