@@ -36,8 +36,6 @@ FRONTMATTER_KEYS = frozenset(
 _FORBIDDEN = re.compile("[\x00\ud800-\udfff]")
 _AGE = re.compile(r"(\d{1,6})\s*([hdw])", re.IGNORECASE)
 _AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_BLANK_LINES_BEFORE = re.compile(r"\A(?:[^\S\n]*\n)+|\A\s+\Z")
-_BLANK_LINES_AFTER = re.compile(r"(?:\n[^\S\n]*)+\Z")
 _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -330,7 +328,9 @@ def project_name(project: str) -> str:
 def normalise_body(body: str) -> str:
     """Return a body as it is stored: LF line ends, no blank lines around it."""
     text = body.replace("\r\n", "\n").replace("\r", "\n")
-    return _BLANK_LINES_BEFORE.sub("", _BLANK_LINES_AFTER.sub("", text, count=1), count=1)
+    start = text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
+    end = text.find("\n", len(text.rstrip()))
+    return text[start : end if end >= 0 else len(text)] if text.strip() else ""
 
 
 def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
