@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -17,6 +19,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from agent_journal import words
 from agent_journal.config import Settings
 from agent_journal.engines import placing
 from agent_journal.engines.hashing import HashingEmbedder
@@ -57,6 +60,7 @@ class Shell:
         (self.project / ".git").mkdir(parents=True)
         for name in [name for name in os.environ if name.startswith(("CLAUDE", "_AGENT_JOURNAL"))]:
             monkeypatch.delenv(name)
+        monkeypatch.setattr(logging.getLogger("agent_journal"), "handlers", [])
         monkeypatch.setenv("AGENT_JOURNAL_DIR", str(self.folder))
         monkeypatch.setenv("AGENT_JOURNAL_MODEL", "none")
         monkeypatch.chdir(self.project)
@@ -365,6 +369,20 @@ class TestSearch:
         outcome = shell("search", "il database", env={"AGENT_JOURNAL_MODEL": "bundled"})
         assert (outcome.code, outcome.err) == (0, "")
 
+    def test_notes_stand_above_the_hits(self, shell: Shell) -> None:
+        """What else there is to know, as of an index that is not kept, is in the answer."""
+        shell.write("Redis", "")
+        blocked = shell.home / "blocked"
+        blocked.write_text("no folder", encoding="utf-8")
+        outcome = shell("search", "redis", "--index", str(blocked))
+        head, note, blank, title, *_ = outcome.out.splitlines()
+        assert head.startswith("1 entry (lexical")
+        assert note.startswith("note: ")
+        assert str(blocked) in note
+        assert blank == ""
+        assert title.endswith("Redis")
+        assert "note: " in shell("status", "--index", str(blocked)).out
+
     def test_reading_never_creates_the_journal(self, shell: Shell) -> None:
         """No command but write makes the folder; those that list say that it isn't there."""
         for command in ("search x", "recent", "tags", "status", "read x", "check", "reindex"):
@@ -448,7 +466,8 @@ class TestCare:
         for part in (
             f"journal: {shell.folder}", "entries: 2", f"index: {shell.home}/.cache/agent-journal/",
             "model: none: the model is switched off", f"config: {shell.config}", "config error: ",
-            "agent tools: disabled", "problems: 1 (see check)", "latest warnings:", "old \\x1b news",
+            "agent tools: disabled", "problems: 1 (see check)", "latest warnings:",
+            "old \\x1b news",
         ):  # fmt: skip
             assert part in out
         with_model = shell("status", env={"AGENT_JOURNAL_MODEL": "bundled"}).out
@@ -700,7 +719,7 @@ class TestEdges:
         assert shell("check", "--json").json["error"]["exit_code"] == cli_errors.INTERNAL
         # Also before the log is set up.
         monkeypatch.setattr("agent_journal.config.load_settings", fail)
-        monkeypatch.setattr("logging.Logger.handlers", [], raising=False)
+        monkeypatch.setattr(logging.getLogger("agent_journal"), "handlers", [])
         early = shell("check")
         assert early.code == cli_errors.INTERNAL
         assert "Traceback" not in early.err
@@ -785,7 +804,7 @@ class TestCompletion:
         shell.write("T", "", "-t", "redis,release notes,other", "-t", "re\x1bd")
         assert self.complete(shell, "search", "--tag", "re") == [
             "plain,redis",
-            "plain,release\\ notes",
+            "plain,release\\\\ notes",
         ]
         assert self.complete(shell, "write", "-t", "x,RED") == ["plain,x,redis"]
 
@@ -809,8 +828,8 @@ class TestCompletion:
         shell.config.parent.mkdir(parents=True)
         shell.config.write_text("{", encoding="utf-8")
         assert self.complete(shell, "read", "") == []
-        assert self.complete(shell, "--model", "no", "search", "-t", "") == []
-        assert self.complete(shell, "--model", "no", "read", "") == []
+        assert self.complete(shell, "--journal", "''", "search", "-t", "x") == []
+        assert self.complete(shell, "--journal", "''", "read", "x") == []
 
 
 class TestTerminal:
@@ -846,9 +865,25 @@ class TestTerminal:
         with cli_output.waiting("Loading"):
             pass
 
+    def test_any_stream_may_stand_for_the_standard_ones(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One without an encoding of its own too, or none at all."""
+        stream = io.StringIO()
+        monkeypatch.setattr("sys.stdout", stream)
+        monkeypatch.setattr("sys.stderr", None)
+        cli_output.prepare_streams()
+        cli_output.print_lines([])
+        cli_output.print_json({"a": "\x7f"})
+        cli_output.say("lost")
+        sys.stderr.close()
+        assert stream.getvalue() == '{"a": "\\u007f"}\n'
+
     def test_words_that_were_asked_for_are_marked(self) -> None:
         """Whole words, whatever their case and accents; the text stays the same."""
-        segments = marked("Il CAFFÈ è pronto, caffettiera no", frozenset({"caffe"}))
+        segments = marked(
+            "Il CAFFÈ è pronto, caffettiera no", frozenset(words.query_terms("un caffe"))
+        )
         assert [text for text, style in segments if style] == ["CAFFÈ"]
         assert "".join(text for text, _ in segments) == "Il CAFFÈ è pronto, caffettiera no"
 

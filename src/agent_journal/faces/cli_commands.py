@@ -427,8 +427,6 @@ def _work_off(journal: Journal) -> None:
     """Make some of the missing vectors, now that the answer is out; its exit code stands."""
     try:
         journal.work_backlog(wait_s=0, limit_s=BACKLOG_LIMIT_S)
-    except EmbedderUnavailableError:
-        return  # the answer has said so
     except JournalError as error:
         say_warning(f"vectors could not be made: {error}")
     except KeyboardInterrupt:

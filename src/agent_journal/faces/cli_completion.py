@@ -31,11 +31,12 @@ _SPECIAL = re.compile(r"[^\w@%+=:,./-]")
 
 
 class _Bash(BashComplete):
-    """Quotes what is completed; zsh and fish do that by themselves."""
+    """Quotes what is completed, as zsh and fish do by themselves; its script undoes one level."""
 
     def format_completion(self, item: CompletionItem[str]) -> str:
         """Return a completion as the script reads it."""
-        return f"{item.type},{_SPECIAL.sub(lambda found: chr(92) + found[0], item.value)}"
+        quoted = _SPECIAL.sub(lambda found: f"\\{found[0]}", item.value)
+        return f"{item.type},{quoted.replace(chr(92), chr(92) * 2)}"
 
 
 _KINDS: dict[str, type[ShellComplete]] = {
@@ -52,9 +53,7 @@ def script(command: click.Command, shell: str) -> str:
 
 def respond(command: click.Command, instruction: str) -> int:
     """Print completions for a shell's script, and nothing else: stderr would spoil the prompt."""
-    log = logging.getLogger("agent_journal")
-    log.addHandler(logging.NullHandler())
-    log.propagate = False
+    logging.getLogger("agent_journal").addHandler(logging.NullHandler())
     add_completion_class(_Bash)
     return shell_complete(command, {}, PROGRAM, VARIABLE, instruction)
 

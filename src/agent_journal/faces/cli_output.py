@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
@@ -40,10 +41,11 @@ def prepare_streams() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - kept open like the stream it stands for
+            nothing = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - stays open
+            setattr(sys, name, nothing)
     for stream in (sys.stdout, sys.stderr):
-        if reconfigure := getattr(stream, "reconfigure", None):
-            reconfigure(errors="backslashreplace")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def print_json(shape: Json) -> None:
@@ -67,11 +69,6 @@ def print_lines(lines: Iterable[Line]) -> None:
         _write(_styled(lines))
     else:
         _write("".join(f"{line.text}\n" for line in lines))
-
-
-def print_text(text: str) -> None:
-    """Print a text as it is; see `print_lines` for what is raised."""
-    _write(text)
 
 
 def say(message: str) -> None:
@@ -181,14 +178,16 @@ def _styled(lines: Iterable[Line]) -> str:
     from rich.text import Text  # noqa: PLC0415 - as above
 
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
-    with console.capture() as captured:
-        for line in lines:
-            if line.verbatim or not line.segments:
-                console.out(line.text, highlight=False)
-            else:
-                text = Text.assemble(*line.segments)
-                console.print(Padding(text, (0, 0, 0, line.indent), expand=False))
-    return captured.get()
+    printed: list[str] = []
+    for line in lines:
+        if line.verbatim or not line.segments:
+            printed.append(f"{line.text}\n")  # rich would expand tabs
+            continue
+        with console.capture() as captured:
+            text = Text.assemble(*line.segments)
+            console.print(Padding(text, (0, 0, 0, line.indent), expand=False))
+        printed.append(captured.get())
+    return "".join(printed)
 
 
 def _write(text: str) -> None:

@@ -120,9 +120,7 @@ def plain(value: object) -> Json:
         return [plain(member) for member in value]
     if isinstance(value, float):
         return value if abs(value) < float("inf") else str(value)
-    if value is None or isinstance(value, str | int | bool):
-        return value
-    return str(value)
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def _facts(entry: Entry, folder: Path) -> dict[str, Json]:
