@@ -48,7 +48,8 @@ def claim_stdio() -> tuple[int, int]:
     Raises:
         OSError: one of them is closed.
     """
-    sys.stdout.flush()
+    if sys.stdout is not None:  # as it is when the process started without one
+        sys.stdout.flush()
     reading = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, _ABOVE_STDERR)
     writing = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, _ABOVE_STDERR)
     for descriptor in (reading, writing):

@@ -24,12 +24,12 @@ from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from agent_journal.assembly import open_journal
 from agent_journal.config import Settings
 from agent_journal.faces import mcp_tools, provenance
 from agent_journal.faces.background import BackgroundJournal
 from agent_journal.faces.mcp_tools import Answer
-from agent_journal.faces.wire import Wire
+from agent_journal.faces.wire import READER, Wire
+from agent_journal.journal import Journal
 from agent_journal.model import Provenance
 
 _GRACE_S = 1.4  # for requests that are still unanswered at the end
@@ -99,15 +99,16 @@ class _Service:
         self, context: _Context, _params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         call = cast("_RawCall", context.request)  # `_keep_raw_call` put it there
-        answer = await self._answer(call, context.session)
+        if self._wire.is_late(context.request_id):
+            answer = Answer("the journal server is shutting down; nothing was done", is_error=True)
+        else:
+            answer = await self._answer(call, context.session)
         text = types.TextContent(type="text", text=answer.text)
         return types.CallToolResult(content=[text], is_error=answer.is_error)
 
     async def _answer(self, call: _RawCall, session: ServerSession) -> Answer:
         if self._refusal:
             return Answer(self._refusal, is_error=True)
-        if self._wire.is_ending:
-            return Answer("the journal server is shutting down; nothing was done", is_error=True)
         caller = await self._caller(session)
         answer = await anyio.to_thread.run_sync(
             mcp_tools.call,
@@ -161,7 +162,7 @@ def run(settings: Settings, reading: int, writing: int) -> int:
     """
     if refusal := _refusal(settings):
         _log.warning("no tools are offered: %s", refusal)
-    journal = BackgroundJournal(lambda: open_journal(settings))
+    journal = BackgroundJournal(lambda: _open(settings))
     anyio.run(_serve, settings, reading, writing, journal)
     if not journal.close(_UPKEEP_GRACE_S) or not _threads_end(_THREADS_GRACE_S):
         logging.shutdown()
@@ -176,6 +177,12 @@ async def _serve(
     server = _Service(settings, wire, journal).server()
     async with wire.open(grace_s=_GRACE_S) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def _open(settings: Settings) -> Journal:
+    from agent_journal.assembly import open_journal  # noqa: PLC0415 - the handshake needn't wait
+
+    return open_journal(settings)
 
 
 def _refusal(settings: Settings) -> str:
@@ -198,10 +205,10 @@ def _definition(tool: mcp_tools.Tool) -> types.Tool:
 
 
 def _threads_end(wait_s: float) -> bool:
-    """Tell whether every thread that would hold up the interpreter's exit ends in time."""
+    """Tell whether all threads end in time, but for the one that reads: it holds nothing up."""
     ends = time.monotonic() + wait_s
     for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
+        if thread is not threading.main_thread() and thread.name != READER:
             thread.join(max(ends - time.monotonic(), 0.0))
             if thread.is_alive():
                 return False

@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
 
@@ -25,6 +25,9 @@ from pydantic import ValidationError
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
+
+READER = "stdin"
+"""The name of the thread that reads; a daemon, since nothing can interrupt it."""
 
 _CHUNK_BYTES = 64 * 1024
 _log = logging.getLogger("agent_journal")
@@ -44,12 +47,12 @@ class Wire:
         self._ends = anyio.Event()
         self._settled = anyio.Event()
         self._unanswered: set[types.RequestId] = set()
+        self._late: set[types.RequestId] = set()
         self._broken = False
 
-    @property
-    def is_ending(self) -> bool:
-        """No more calls are taken: stdin has ended, a signal came, or nobody reads answers."""
-        return self._ends.is_set()
+    def is_late(self, request_id: types.RequestId | None) -> bool:
+        """Tell whether a request was read after the end had come: nothing new is begun then."""
+        return request_id in self._late
 
     @asynccontextmanager
     async def open(self, *, grace_s: float) -> AsyncIterator[tuple[Incoming, Outgoing]]:
@@ -71,8 +74,8 @@ class Wire:
             threading.Thread(
                 target=self._read,
                 args=(asyncio.get_running_loop(), to_server, answers),
-                name="stdin",
-                daemon=True,  # nothing can interrupt its read
+                name=READER,
+                daemon=True,
             ).start()
             yield incoming, outgoing
             group.cancel_scope.cancel()
@@ -83,20 +86,27 @@ class Wire:
         to_server: MemoryObjectSendStream[SessionMessage | Exception],
         answers: Outgoing,
     ) -> None:
-        parts: list[bytes] = []
-        # The loop may be closed, or what it runs cancelled, while this thread waits for it.
-        with suppress(RuntimeError, CancelledError):
-            while chunk := self._next_chunk():
-                *lines, rest = chunk.split(b"\n")
-                if lines:
-                    lines[0] = b"".join([*parts, lines[0]])
-                    parts.clear()
-                    delivery = self._deliver(lines, to_server, answers)
-                    asyncio.run_coroutine_threadsafe(delivery, loop).result()
-                parts.append(rest)
-            delivery = self._deliver([b"".join(parts)], to_server, answers)
-            asyncio.run_coroutine_threadsafe(delivery, loop).result()
+        for lines in self._lines():
+            delivery = self._deliver(lines, to_server, answers)
+            try:
+                asyncio.run_coroutine_threadsafe(delivery, loop).result()
+            except (RuntimeError, CancelledError):  # the loop is closed, or about to be
+                delivery.close()
+                return
+        with suppress(RuntimeError):
             loop.call_soon_threadsafe(self._ends.set)
+
+    def _lines(self) -> Iterator[list[bytes]]:
+        """Yield lines as they come, several at a time; the last one needs no line end."""
+        parts: list[bytes] = []
+        while chunk := self._next_chunk():
+            *lines, rest = chunk.split(b"\n")
+            if lines:
+                lines[0] = b"".join([*parts, lines[0]])
+                parts.clear()
+                yield lines
+            parts.append(rest)
+        yield [b"".join(parts)]
 
     def _next_chunk(self) -> bytes:
         try:
@@ -130,6 +140,8 @@ class Wire:
             self._settle(message.id)
 
         self._unanswered.add(message.id)
+        if self._ends.is_set():
+            self._late.add(message.id)
         return SessionMessage(message, ServerMessageMetadata(on_request_unanswered=settle))
 
     def _settle(self, request_id: types.RequestId | None) -> None:
