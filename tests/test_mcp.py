@@ -716,7 +716,8 @@ def test_the_environment_names_the_project_and_nobody_is_asked(
     monkeypatch.setenv("AGENT_JOURNAL_PROJECT", "/named")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "s-1")
 
-    async def asked(_context: object) -> types.ListRootsResult:
+    async def asked(context: object) -> types.ListRootsResult:
+        assert context
         raise AssertionError
 
     async def use(client: Client) -> None:
