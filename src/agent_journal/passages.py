@@ -13,7 +13,9 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 _LINE = re.compile(r"\n\s*")
-_SENTENCE = re.compile(r"(?:[.!?…]+[\"')\]»”\u2019]*\s+|[。\uff01\uff1f\uff0e｡।؟]+[」』”]*\s*)")
+_SENTENCE = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"')\]»”\u2019]*+\s+|[。\uff01\uff1f\uff0e｡।؟]++[」』”]*+\s*"
+)
 _BLANK = re.compile(r"\s+")
 _TEXT = re.compile(r"\S")
 

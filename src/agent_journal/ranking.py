@@ -1,4 +1,7 @@
-"""Lexical and dense evidence to one score in [0, 1], the same on every engine."""
+"""Lexical and dense evidence to one score in [0, 1], the same on every engine.
+
+How the numbers below were found, and what they reach, stands in ``docs/search.md``.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_journal.model import EntryId, FoundBy
-from agent_journal.ports import Baseline, Evidence, Nearest, PassageFacts
+from agent_journal.ports import Baseline, Evidence, Nearest
 
 TITLE_FLOOR = 0.75
-_K1 = 1.2
+_TITLE_SPREAD = 0.05  # keeps the order among entries that the floor lifts
+# BM25: how soon repetitions stop to count, and how much long passages are held back.
+_K1 = 0.9
 _B = 0.5
-_ELSEWHERE = 0.25
-_DENSE_WEIGHT = 4.0
-_PRIOR_ENTRIES = 10.0
-_HALF_SCORE = 10.0
+_ELSEWHERE = 0.2  # of what other passages of the entry say beyond its best one
+_PHANTOMS = 10  # entries without any term, so that the first few of a journal still differ
+_LEXICAL_WEIGHT = 4.4
+_LEXICAL_POWER = 1.5  # above 1: a hit that covers much of the query beats several chance overlaps
+_PRIOR = 10  # entries for which the embedder's baseline stands
+_HALF = 10.0  # the strength whose score is one half
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +31,9 @@ class Ranked:
 
     Attributes:
         score: in [0, 1]; more evidence never lowers it.
-        found_by: the kinds of evidence it has.
-        start, end: the passage that explains the hit best, in characters of the body; both 0 when
-            no passage does and the whole entry is meant.
+        found_by: the kinds of evidence it has, at least one.
+        start: where in the body the passage starts, in characters, that explains the hit best.
+        end: where that passage ends; 0, as `start`, when no passage does but the whole entry.
     """
 
     id: EntryId
@@ -37,115 +44,120 @@ class Ranked:
 
 
 def rank(
-    evidence: Evidence,
-    terms: Sequence[str],
-    query_key: str,
-    baseline: Baseline | None,  # noqa: ARG001
+    evidence: Evidence, terms: Sequence[str], query_key: str, baseline: Baseline | None
 ) -> list[Ranked]:
-    """Judge everything an index knows about a query, best first; each entry comes once.
+    """Judge all that an index knows about a query, best first; each entry comes once.
 
-    Entries of the same score come newest first, then by id, highest first.
+    Entries of the same score come newest first, then by id, highest first. An entry without a
+    vector is judged as if its cosine were the ordinary one.
 
     Args:
         evidence: what the index found; each of its entries is a hit.
-        terms: the query's terms, as the evidence counts them.
+        terms: the query's terms, as `Evidence.frequencies` counts them.
         query_key: the query as `words.title_key` gives it.
-        baseline: the embedder's, when a vector was compared; None when there was none.
+        baseline: the embedder's, when a vector was compared; otherwise None.
     """
-    lexical = _lexical(evidence)
-    mean, deviation = _expected(evidence, baseline)
-    ranked = []
-    for key, facts in evidence.entries.items():
+    lexical = _lexical(evidence, _rarities(evidence, terms))
+    mean, deviation = _ordinary_cosine(evidence, baseline)
+    ranked: list[tuple[float, int, EntryId, Ranked]] = []
+    for key, (entry_id, created, title_key) in evidence.entries.items():
         words, passage = lexical.get(key, (0.0, None))
         nearest = evidence.nearest.get(key)
-        dense = (nearest.cosine - mean) / deviation if nearest else 0.0
-        by_title = titles_touch(query_key, facts.title_key)
-        strength = words + _DENSE_WEIGHT * dense
-        score = _squash(strength)
-        if by_title:
-            score = TITLE_FLOOR + (1 - TITLE_FLOOR) * score
-        found_by: list[FoundBy] = []
-        if by_title:
-            found_by.append("title")
+        meaning = max((nearest.cosine - mean) / deviation, 0.0) if nearest else 0.0
+        score = _squash(words + meaning)
+        found_by: tuple[FoundBy, ...] = ()
+        if titles_touch(query_key, title_key):
+            found_by = ("title",)
+            score = max(score, TITLE_FLOOR + _TITLE_SPREAD * score)
         if passage is not None:
-            found_by.append("lexical")
-        if nearest and (passage is None or dense > 0):
-            found_by.append("dense")
-        start, end = _best_passage(evidence, passage, words, nearest, dense)
-        ranked.append((score, facts.created, Ranked(facts.id, score, tuple(found_by), start, end)))
-    ranked.sort(key=lambda one: (one[0], one[1], one[2].id), reverse=True)
-    return [one[2] for one in ranked]
+            found_by += ("lexical",)
+        if nearest and (meaning > 0 or not found_by):
+            found_by += ("dense",)
+        start, end = _span(evidence, passage, nearest if meaning > words else None)
+        hit = Ranked(entry_id, score, found_by, start, end)
+        ranked.append((score, created, entry_id, hit))
+    ranked.sort(key=lambda one: one[:3], reverse=True)
+    return [hit for _, _, _, hit in ranked]
 
 
 def titles_touch(query_key: str, title_key: str) -> bool:
     """Tell whether one of two keys of `words.title_key` holds the other, on whole words.
 
-    A single character beyond ASCII must be equal: in scripts without word borders it says nothing.
+    A single character beyond ASCII must be all of both: in a script without word borders it is no
+    word.
     """
     if not query_key or not title_key:
         return False
     if query_key == title_key:
         return True
     shorter, longer = sorted((query_key, title_key), key=len)
-    inner = shorter.strip()
-    return shorter in longer and (len(inner) > 1 or inner.isascii())
+    word = shorter.strip()
+    return shorter in longer and (len(word) > 1 or word.isascii())
 
 
-def _lexical(evidence: Evidence) -> dict[int, tuple[float, int]]:
-    """For each entry with a posting: its lexical evidence and its best passage."""
-    count = evidence.entry_count
-    weights = [math.log1p((count - found + 0.5) / (found + 0.5)) for found in evidence.frequencies]
-    mean_length = evidence.mean_length or 1.0
+def _rarities(evidence: Evidence, terms: Sequence[str]) -> list[float]:
+    """How much each term of the query says: the rarer the more, never less than nothing."""
+    count = evidence.entry_count + _PHANTOMS
+    frequencies = evidence.frequencies[: len(terms)]
+    return [math.log1p((count - held + 0.5) / (held + 0.5)) for held in frequencies]
+
+
+def _lexical(evidence: Evidence, rarities: Sequence[float]) -> dict[int, tuple[float, int]]:
+    """Return the lexical strength and the best passage of each entry that holds a term.
+
+    The strength grows with the share of the query that the entry covers and with what that share
+    says: BM25 of the best passage, and a little of the others', over the most one could expect.
+    """
     passages = evidence.passages
-    by_passage: dict[int, float] = {}
-    by_entry: dict[int, dict[int, float]] = {}
+    flat = _K1 * (1 - _B)
+    slope = _K1 * _B / (evidence.mean_length or 1.0)
+    of_passage: dict[int, float] = {}
+    of_term: dict[int, dict[int, float]] = {}
     for passage, term, occurrences in evidence.postings:
         entry, _, _, length = passages[passage]
-        damping = _K1 * (1 - _B + _B * length / mean_length)
-        weight = weights[term] * occurrences * (_K1 + 1) / (occurrences + damping)
-        by_passage[passage] = by_passage.get(passage, 0.0) + weight
-        best = by_entry.setdefault(entry, {})
-        if weight > best.get(term, 0.0):
-            best[term] = weight
-    best_passage: dict[int, tuple[float, int]] = {}
-    for passage, weight in by_passage.items():
-        entry = passages[passage].entry
-        known = best_passage.get(entry)
-        if known is None or (weight, -passages[passage].start) > (
-            known[0],
-            -passages[known[1]].start,
-        ):
-            best_passage[entry] = (weight, passage)
+        weight = rarities[term] * (_K1 + 1) * occurrences / (occurrences + flat + slope * length)
+        of_passage[passage] = of_passage.get(passage, 0.0) + weight
+        known = of_term.setdefault(entry, {})
+        if weight > known.get(term, 0.0):
+            known[term] = weight
+    best: dict[int, tuple[float, int]] = {}
+    for passage, weight in of_passage.items():
+        entry, start, _, _ = passages[passage]
+        rival = best.get(entry)
+        if rival is None or (weight, -start) > (rival[0], -passages[rival[1]].start):
+            best[entry] = (weight, passage)
+    expected = sum(rarities) or 1.0
     return {
-        entry: (weight + _ELSEWHERE * max(sum(by_entry[entry].values()) - weight, 0.0), passage)
-        for entry, (weight, passage) in best_passage.items()
+        entry: (_strength(weight, sum(of_term[entry].values()), expected), passage)
+        for entry, (weight, passage) in best.items()
     }
 
 
-def _expected(evidence: Evidence, baseline: Baseline | None) -> tuple[float, float]:
-    """Mean and deviation of cosines, leaning on the embedder's where few were compared."""
+def _strength(best: float, anywhere: float, expected: float) -> float:
+    """Weigh what an entry's best passage and all of it together say against the whole query."""
+    said = best + _ELSEWHERE * max(anywhere - best, 0.0)
+    return float(_LEXICAL_WEIGHT * said**_LEXICAL_POWER / expected)
+
+
+def _ordinary_cosine(evidence: Evidence, baseline: Baseline | None) -> tuple[float, float]:
+    """Return mean and deviation to expect, leaning on the embedder's where few were compared."""
     prior = baseline or Baseline(0.0, 1.0)
-    total = evidence.compared + _PRIOR_ENTRIES
-    mean = (evidence.compared * evidence.cosine_mean + _PRIOR_ENTRIES * prior.mean) / total
-    variance = (
-        evidence.compared * evidence.cosine_deviation**2 + _PRIOR_ENTRIES * prior.deviation**2
-    ) / total
-    return mean, math.sqrt(variance) or 1.0
+    compared = evidence.compared
+    total = compared + _PRIOR
+    mean = (compared * evidence.cosine_mean + _PRIOR * prior.mean) / total
+    squared = compared * evidence.cosine_deviation**2 + _PRIOR * prior.deviation**2
+    return mean, math.sqrt(squared / total) or 1.0
 
 
 def _squash(strength: float) -> float:
-    """Map all numbers to (0, 1), rising; 0 becomes one half... see docs/search.md."""
-    return 0.5 + math.atan(strength / _HALF_SCORE) / math.pi
+    """Map strengths from 0 up to scores from 0 to 1, rising."""
+    return strength * strength / (strength * strength + _HALF * _HALF)
 
 
-def _best_passage(
-    evidence: Evidence, lexical: int | None, words: float, nearest: Nearest | None, dense: float
-) -> tuple[int, int]:
-    dense_wins = nearest is not None and (lexical is None or _DENSE_WEIGHT * dense > words)
-    key = nearest.passage if dense_wins and nearest else lexical
-    if key is None:
-        key = lexical
-    if key is None:
+def _span(evidence: Evidence, lexical: int | None, dense: Nearest | None) -> tuple[int, int]:
+    """Return where the passage is that counts: the dense one when given and known."""
+    passage = lexical if dense is None or dense.passage is None else dense.passage
+    if passage is None:
         return 0, 0
-    facts: PassageFacts = evidence.passages[key]
+    facts = evidence.passages[passage]
     return facts.start, facts.end

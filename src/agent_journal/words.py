@@ -50,7 +50,11 @@ _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
 _HAN_CHARACTER = re.compile(rf"[{_HAN}]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
 
-_OUTER = re.compile(r"[/\\:@'’]+")
+_APOSTROPHES = re.compile("['’]+")
+_OUTER = re.compile(r"[/\\:@]+")
+_INNER = re.compile("[-_]+")
+_JOINED = re.compile(r"[._\-/\\:@+#]")
+_NO_WORD = re.compile(r"[\d+#]")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])(?!.s$)")
 _VERSION = re.compile(r"v(\d[\d.]*)")
 # Optional marks: Latin, Greek and Cyrillic diacritics, Hebrew points, Arabic vowel signs.
@@ -62,6 +66,24 @@ _SPELLINGS = str.maketrans(
     | {"\u0649": "\u064a", "\u0629": "\u0647", "\u06cc": "\u064a", "\u06a9": "\u0643", "’": "'"}
 )
 _DIGIT = re.compile(r"[^\D0-9]")
+
+# Light stemming for all languages at once, so that no language need be guessed: English plurals and
+# participles, suffixes that English and Romance languages share, verb forms, final vowels; then
+# the endings of Cyrillic, Greek, Arabic and Devanagari words.
+_STEMMED_FROM = 4
+_LATIN_LAST = "\u024f"
+_PLURAL_ES = re.compile("(?:ss|sh|ch|x|z)es$")
+_PARTICIPLE = re.compile("(?=[^aeiouy]*[aeiouy].*?(?:ing|[^e]ed|ly)$)(.{3,}?)(?:ing|ed|ly)")
+_DOUBLED = re.compile(r".([^\W\dlsz])\1$")
+_TION = re.compile("(?<=...)(?:tion[ei]?|zion[ei]|cion|cione|coe|cao)$")
+_SUFFIX = re.compile("(?<=....)(?:er|or|en|[ai]t[aoi]|ut[aoi]|[ae]ndo|ava|avano)$")
+_FINAL_VOWELS = re.compile("(?<=...)[aeiouy]+$")
+_ARABIC_ARTICLE = re.compile("^(?:[\u0648\u0628\u0643\u0641]?\u0627\u0644|\u0644\u0644)(?=..)")
+_ENDINGS_ELSEWHERE = re.compile(
+    "(?<=...)(?:иями|ями|ами|ией|ых|их|иям|иях|ого|его|ому|ему|ыми|ими|ость|ости|ать|ять|ить|еть|ала|ила"
+    "|али|или|ает|яет|ует|ют|ут|ят|ат|ая|яя|ое|ее|ые|ие|ый|ий|ои|ей|ой|ом|ем|ам|ям|ах|ях|ов|ев|ию|ия"
+    "|ии|[аяоеыиуюьйл]|[αεηιουω]*σ?|(?<=.)(?:ات|ان|ون|ين|ها|ه|ي)|[\u093e-\u094c\u0902]+)$"
+)
 
 _STOP_WORDS = frozenset(
     # English
@@ -211,53 +233,35 @@ def _content_and_stop_words(text: str) -> tuple[list[str], list[str]]:
 
 
 def _analyse(chunk: str) -> list[str]:
-    if _UNSPACED_RUN.match(chunk):
-        return _pairs(fold(chunk))
+    """Return the terms of one chunk: a run of unspaced script, a word, or an identifier."""
     folded = fold(chunk)
-    if folded.isalpha() and len(folded) <= _WORD_MAX:
-        if folded in _STOP_WORDS:
-            return []
-        if _HANGUL.search(folded):
-            return [folded, *_pairs(folded)]
-    elif folded in _STOP_WORDS:
+    if _UNSPACED_RUN.match(chunk):
+        return _pairs(folded)
+    if folded in _STOP_WORDS:
         return []
-    return _compound(chunk)
-
-
-def _compound(chunk: str) -> list[str]:
+    if _HANGUL.search(folded):
+        return [folded[:_WORD_MAX], *_pairs(folded[:_WORD_MAX])]
     found: list[str] = []
-    normal = unicodedata.normalize("NFKC", chunk)
-    if "'" not in normal and "’" not in normal:
-        _keep_whole(found, normal)
-    for segment in _OUTER.split(normal):
-        _keep_whole(found, segment)
-        for dotted in segment.split("."):
-            _keep_whole(found, dotted)
-            for name in re.split(r"[-_]+", dotted):
-                parts = _CAMEL.split(name)
-                if len(parts) > 1:
-                    _keep_whole(found, name)
-                found += [term for part in parts for term in _word(fold(part)) if term]
+    for piece in _APOSTROPHES.split(unicodedata.normalize("NFKC", chunk)):
+        _take_whole(found, piece)
+        for segment in _OUTER.split(piece):
+            _take_whole(found, segment)
+            for dotted in segment.split("."):
+                _take_whole(found, dotted)
+                for name in _INNER.split(dotted):
+                    parts = _CAMEL.split(name)
+                    words = [fold(part)[:_WORD_MAX] for part in (name, *parts)]
+                    found += [_stem(word) for word in words if word and word not in _STOP_WORDS]
     return found
 
 
-def _keep_whole(found: list[str], name: str) -> None:
-    folded = fold(name).strip("'_-.")
-    if folded and len(folded) <= _COMPOUND_MAX and not folded.isalnum():
+def _take_whole(found: list[str], name: str) -> None:
+    """Keep an identifier of several parts in one piece too, unless it is as long as a sentence."""
+    folded = fold(name).strip("_-.")
+    if _JOINED.search(folded) and len(folded) <= _COMPOUND_MAX:
         found.append(folded)
         if version := _VERSION.fullmatch(folded):
             found.append(version[1])
-    elif folded and folded not in _STOP_WORDS:
-        found += _word(folded)
-
-
-def _word(word: str) -> list[str]:
-    if not word or word in _STOP_WORDS:
-        return []
-    word = word[:_WORD_MAX]
-    if not word.isalpha():
-        return [word]
-    return list(dict.fromkeys((word, _stem(word))))
 
 
 def _pairs(run: str) -> list[str]:
@@ -267,7 +271,25 @@ def _pairs(run: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    return word
+    """Cut a folded word to what its forms share; short ones and those with digits stay as they are."""
+    if _NO_WORD.search(word):
+        return word
+    if word > _LATIN_LAST:
+        return _ENDINGS_ELSEWHERE.sub("", _ARABIC_ARTICLE.sub("", word))
+    if len(word) < _STEMMED_FROM:
+        return word
+    if word.endswith("ies"):
+        word = word[:-3] + "y"
+    elif _PLURAL_ES.search(word):
+        word = word[:-2]
+    elif word[-1] == "s" and word[-2] not in "siu":
+        word = word[:-1]
+    if ending := _PARTICIPLE.fullmatch(word):
+        word = ending[1]
+        if _DOUBLED.search(word):
+            word = word[:-1]
+    word = _SUFFIX.sub("", _TION.sub("t", word))
+    return _FINAL_VOWELS.sub("", word)
 
 
 def _densest(places: list[tuple[int, str]]) -> int:

@@ -1,0 +1,314 @@
+"""Laws of the ranking, as properties of random evidence, and a few cases spelled out."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_journal.model import EntryId
+from agent_journal.ports import Baseline, EntryFacts, Evidence, Nearest, PassageFacts, Posting
+from agent_journal.ranking import TITLE_FLOOR, Ranked, rank, titles_touch
+
+BASELINE = Baseline(0.1, 0.1)
+TERMS = ("alpha", "beta", "gamma")
+KEY = " alpha beta gamma "
+
+
+@st.composite
+def evidences(draw: st.DrawFn, *, vectors: bool = True) -> Evidence:
+    """Evidence of up to six entries with up to three passages each, as an index would give it."""
+    entries: dict[int, EntryFacts] = {}
+    passages: dict[int, PassageFacts] = {}
+    postings: list[Posting] = []
+    nearest: dict[int, Nearest] = {}
+    for entry in range(draw(st.integers(1, 6))):
+        keys = []
+        for _ in range(draw(st.integers(1, 3))):
+            key = len(passages)
+            keys.append(key)
+            length = draw(st.integers(3, 300))
+            passages[key] = PassageFacts(entry, 900 * len(keys) - 900, 900 * len(keys), length)
+            postings += [
+                Posting(key, term, draw(st.integers(1, 20)))
+                for term in draw(st.sets(st.integers(0, len(TERMS) - 1)))
+            ]
+        if vectors and draw(st.booleans()):
+            passage = draw(st.sampled_from([None, *keys]))
+            nearest[entry] = Nearest(draw(st.floats(-1, 1, width=32)), passage)
+        if entry in nearest or any(posting.passage in keys for posting in postings):
+            title = draw(st.sampled_from(["", " other ", " beta ", " alpha beta gamma delta "]))
+            entries[entry] = EntryFacts(EntryId(f"e{entry}"), draw(st.integers(0, 3)), title)
+    used = {posting.passage for posting in postings}
+    used |= {near.passage for near in nearest.values() if near.passage is not None}
+    holders = [{passages[one.passage].entry for one in postings if one.term == t} for t in range(3)]
+    return Evidence(
+        entry_count=draw(st.integers(6, 2000)),
+        mean_length=draw(st.floats(3, 300)),
+        frequencies=tuple(len(holding) for holding in holders),
+        postings=postings,
+        passages={key: facts for key, facts in passages.items() if key in used},
+        entries=entries,
+        nearest=nearest,
+        compared=len(nearest),
+        cosine_mean=draw(st.floats(-0.5, 0.5)) if nearest else 0.0,
+        cosine_deviation=draw(st.floats(0, 0.3)) if nearest else 0.0,
+    )
+
+
+def judged(evidence: Evidence, key: str = KEY) -> list[Ranked]:
+    """Rank with this module's query."""
+    return rank(evidence, TERMS, key, BASELINE)
+
+
+def score_of(evidence: Evidence, entry_id: str) -> float:
+    """Return one entry's score."""
+    return next(hit.score for hit in judged(evidence) if hit.id == entry_id)
+
+
+def simple(
+    *,
+    postings: list[Posting] | None = None,
+    nearest: dict[int, Nearest] | None = None,
+    titles: tuple[str, ...] = ("", ""),
+    count: int = 10,
+) -> Evidence:
+    """Two entries, created at 1 and 2, each with two passages of ten terms."""
+    return Evidence(
+        entry_count=count,
+        mean_length=10.0,
+        frequencies=(1, 1, 1),
+        postings=postings or [],
+        passages={
+            key: PassageFacts(key // 2, key % 2 * 100, key % 2 * 100 + 90, 10) for key in range(4)
+        },
+        entries={
+            at: EntryFacts(EntryId(f"e{at}"), at + 1, title) for at, title in enumerate(titles)
+        },
+        nearest=nearest or {},
+        compared=len(nearest or {}),
+        cosine_mean=0.1,
+        cosine_deviation=0.1,
+    )
+
+
+@given(evidences())
+def test_every_entry_comes_once_with_a_score_between_0_and_1_best_first(evidence: Evidence) -> None:
+    """Ranking neither loses nor doubles an entry, and orders by score, then newest, then id."""
+    hits = judged(evidence)
+    assert sorted(hit.id for hit in hits) == sorted(facts.id for facts in evidence.entries.values())
+    assert all(0 <= hit.score <= 1 for hit in hits)
+    created = {facts.id: facts.created for facts in evidence.entries.values()}
+    keys = [(hit.score, created[hit.id], hit.id) for hit in hits]
+    assert keys == sorted(keys, reverse=True)
+
+
+@given(evidences(), st.randoms())
+def test_the_order_in_which_evidence_comes_does_not_matter(
+    evidence: Evidence,
+    random: st.randoms,  # type: ignore[valid-type]  # hypothesis' own name
+) -> None:
+    """Two engines that list the same facts in another order give the same answer."""
+    postings = list(evidence.postings)
+    random.shuffle(postings)  # type: ignore[attr-defined]  # it is a random.Random
+    entries = dict(reversed(list(evidence.entries.items())))
+    other = dataclasses.replace(evidence, postings=postings, entries=entries)
+    for one, two in zip(judged(evidence), judged(other), strict=True):
+        assert (one.id, one.found_by) == (two.id, two.found_by)
+        assert one.score == pytest.approx(two.score)
+
+
+@given(evidences(), st.data())
+def test_another_occurrence_never_lowers_an_entry(evidence: Evidence, data: st.DataObject) -> None:
+    """Lexical evidence is monotone: more of a term, and its score is at least what it was."""
+    if not evidence.postings:
+        return
+    at = data.draw(st.integers(0, len(evidence.postings) - 1))
+    more = list(evidence.postings)
+    more[at] = more[at]._replace(occurrences=more[at].occurrences + data.draw(st.integers(1, 9)))
+    entry = evidence.entries[evidence.passages[more[at].passage].entry].id
+    after = dataclasses.replace(evidence, postings=more)
+    assert score_of(after, entry) >= score_of(evidence, entry) - 1e-12
+
+
+@given(evidences(), st.data())
+def test_one_more_matching_term_never_lowers_an_entry(
+    evidence: Evidence, data: st.DataObject
+) -> None:
+    """Lexical evidence is monotone: a term found in one more passage helps or does nothing."""
+    if not evidence.passages:
+        return
+    passage = data.draw(st.sampled_from(sorted(evidence.passages)))
+    term = data.draw(st.integers(0, 2))
+    if any(one.passage == passage and one.term == term for one in evidence.postings):
+        return
+    after = dataclasses.replace(evidence, postings=[*evidence.postings, Posting(passage, term, 1)])
+    entry = evidence.entries[evidence.passages[passage].entry].id
+    assert score_of(after, entry) >= score_of(evidence, entry) - 1e-12
+
+
+@given(evidences(), st.data(), st.floats(0, 1))
+def test_a_higher_cosine_never_lowers_an_entry(
+    evidence: Evidence, data: st.DataObject, rise: float
+) -> None:
+    """Dense evidence is monotone, and a cosine where there was none is no loss either."""
+    if not evidence.entries:
+        return
+    entry = data.draw(st.sampled_from(sorted(evidence.entries)))
+    before = evidence.nearest.get(entry, Nearest(-1.0, None))
+    raised = before._replace(cosine=min(before.cosine + rise, 1.0))
+    after = dataclasses.replace(evidence, nearest={**evidence.nearest, entry: raised})
+    name = evidence.entries[entry].id
+    assert score_of(after, name) >= score_of(evidence, name)
+
+
+@given(evidences(), st.integers(0, 5))
+def test_an_entry_without_a_vector_changes_nothing_for_others(
+    evidence: Evidence, occurrences: int
+) -> None:
+    """Adding an entry that only words speak of leaves the scores of all others alone."""
+    postings = list(evidence.postings)
+    passages = {**evidence.passages, 99: PassageFacts(99, 0, 10, 5)}
+    postings += [Posting(99, 0, occurrences)] if occurrences else []
+    entries = {**evidence.entries, 99: EntryFacts(EntryId("new"), 9, "")}
+    after = dataclasses.replace(evidence, postings=postings, passages=passages, entries=entries)
+    others = [hit for hit in judged(after) if hit.id != "new"]
+    assert others == judged(evidence)
+
+
+@given(evidences())
+def test_a_touching_title_is_worth_three_quarters(evidence: Evidence) -> None:
+    """Whatever else is known, an entry whose title touches the query scores at least 0.75."""
+    touching = {
+        facts.id for facts in evidence.entries.values() if titles_touch(KEY, facts.title_key)
+    }
+    for hit in judged(evidence):
+        assert ("title" in hit.found_by) == (hit.id in touching)
+        if hit.id in touching:
+            assert hit.score >= TITLE_FLOOR
+
+
+@given(evidences(vectors=False))
+def test_without_vectors_no_baseline_is_needed(evidence: Evidence) -> None:
+    """Lexical search gives the same answer with and without an embedder's baseline."""
+    assert rank(evidence, TERMS, "", None) == rank(evidence, TERMS, "", BASELINE)
+    assert all(hit.found_by == ("lexical",) for hit in rank(evidence, TERMS, "", None))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 50])
+def test_a_journal_of_a_few_entries_ranks_sensibly(count: int) -> None:
+    """Covering more of the query wins, and even a term that every entry holds counts."""
+    one_term, all_terms = [Posting(0, 0, 1)], [Posting(2, term, 1) for term in range(3)]
+    evidence = simple(postings=[*one_term, *all_terms], count=count)
+    common = dataclasses.replace(evidence, frequencies=(count, count, count))
+    for known in (evidence, common):
+        first, second = judged(known)
+        assert first.id == "e1"
+        assert first.score > second.score > 0
+
+
+def test_equal_evidence_comes_newest_first_then_highest_id() -> None:
+    """Ties are settled by the entries' age, then by their ids."""
+    evidence = simple(postings=[Posting(0, 0, 1), Posting(2, 0, 1)])
+    assert [hit.id for hit in judged(evidence)] == ["e1", "e0"]
+    same_age = {at: facts._replace(created=1) for at, facts in evidence.entries.items()}
+    evidence = dataclasses.replace(evidence, entries=dict(reversed(list(same_age.items()))))
+    assert [hit.id for hit in judged(evidence)] == ["e1", "e0"]
+
+
+def test_the_passage_that_says_most_is_shown() -> None:
+    """The best lexical passage, the earlier of equals, or the nearest one when meaning decides."""
+    words = simple(postings=[Posting(1, 0, 1), Posting(0, 0, 1)], titles=("",))
+    assert [(hit.start, hit.end) for hit in judged(words)] == [(0, 90)]
+    more = simple(postings=[Posting(0, 0, 1), Posting(1, 0, 1), Posting(1, 1, 1)], titles=("",))
+    assert [(hit.start, hit.end) for hit in judged(more)] == [(100, 190)]
+    near = simple(postings=[Posting(0, 0, 1)], nearest={0: Nearest(0.9, 1)}, titles=("",))
+    (hit,) = judged(near)
+    assert (hit.start, hit.end) == (100, 190)
+    assert hit.found_by == ("lexical", "dense")
+
+
+def test_a_sidecar_shows_the_entry_unless_words_know_a_passage() -> None:
+    """A vector of the whole entry names no passage, so the head stands for it."""
+    alone = simple(nearest={0: Nearest(0.9, None)}, titles=("",))
+    assert [(hit.start, hit.end, hit.found_by) for hit in judged(alone)] == [(0, 0, ("dense",))]
+    both = simple(postings=[Posting(1, 0, 1)], nearest={0: Nearest(0.9, None)}, titles=("",))
+    assert [(hit.start, hit.end) for hit in judged(both)] == [(100, 190)]
+
+
+def test_an_ordinary_cosine_is_no_reason_for_a_hit() -> None:
+    """Words found an entry whose cosine is at most the ordinary one: meaning isn't named."""
+    evidence = simple(postings=[Posting(0, 0, 1)], nearest={0: Nearest(0.1, 0)}, titles=("",))
+    assert judged(evidence)[0].found_by == ("lexical",)
+
+
+def test_covering_the_query_beats_chance_overlap_and_vague_similarity() -> None:
+    """An exact match of everything asked for stands before one of its words and a middling cosine."""
+    postings = [Posting(0, term, 1) for term in range(3)] + [Posting(2, 0, 5)]
+    evidence = simple(
+        postings=postings, nearest={0: Nearest(0.1, 0), 1: Nearest(0.35, 2)}, count=200
+    )
+    assert [hit.id for hit in judged(evidence)] == ["e0", "e1"]
+
+
+def test_a_cosine_that_stands_out_beats_chance_overlap() -> None:
+    """One word of three in common gives way to an entry that plainly means the same."""
+    evidence = simple(
+        postings=[Posting(0, 0, 1)], nearest={0: Nearest(0.1, 0), 1: Nearest(0.7, 2)}, count=200
+    )
+    assert [hit.id for hit in judged(evidence)] == ["e1", "e0"]
+
+
+def test_an_unused_deviation_does_no_harm() -> None:
+    """Without a baseline or a deviation, cosines are taken as they are."""
+    evidence = dataclasses.replace(
+        simple(nearest={0: Nearest(0.9, 0)}, titles=("",)), mean_length=0.0, cosine_deviation=0.0
+    )
+    assert 0 < rank(evidence, TERMS, "", Baseline(0.0, 0.0))[0].score < 1
+
+
+@pytest.mark.parametrize(
+    ("query", "title", "touching"),
+    [
+        (" flaky tests ", " flaky tests ", True),
+        (" flaky tests ", " why flaky tests are flaky ", True),
+        (" why are flaky tests so slow ", " flaky tests ", True),
+        (" cat ", " concatenate ", False),
+        (" c ", " the c api ", True),
+        ("", " anything ", False),
+        (" anything ", "", False),
+        (" 学 ", " 机 器 学 习 ", False),
+        (" 学 ", " 学 ", True),
+        (" 学 习 ", " 机 器 学 习 ", True),
+        (" tests flaky ", " flaky tests ", False),
+    ],
+)
+def test_titles_touch_on_whole_words(query: str, title: str, touching: bool) -> None:  # noqa: FBT001 - a table
+    """Equal, containing and contained, by whole words; either way round."""
+    assert titles_touch(query, title) is touching
+    assert titles_touch(title, query) is touching
+
+
+def test_postings_are_looked_at_once() -> None:
+    """Five thousand postings are judged in one pass, so that the cost is theirs alone."""
+
+    class Counting(list[Posting]):
+        looks = 0
+
+        def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204 - as list's own
+            type(self).looks += 1
+            return super().__iter__()
+
+    postings = Counting(Posting(key % 2500, key % 3, 1) for key in range(5000))
+    evidence = Evidence(
+        entry_count=2000,
+        mean_length=100.0,
+        frequencies=(1500, 1500, 1500),
+        postings=postings,
+        passages={key: PassageFacts(key % 2000, 0, 90, 100) for key in range(2500)},
+        entries={key: EntryFacts(EntryId(str(key)), key, "") for key in range(2000)},
+    )
+    assert len(judged(evidence)) == 2000
+    assert Counting.looks == 1
