@@ -194,8 +194,8 @@ class MemoryIndex:
 
     def claim(self, identity: str, *, limit: int, lease_s: float) -> list[EntryId]:
         """Take entries out of the backlog to work on, newest first; see `Index.claim`."""
-        now = self._clock()
         with self._lock:
+            now = self._clock()
             free = [
                 kept
                 for kept in self._newest_first()

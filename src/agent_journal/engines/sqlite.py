@@ -24,6 +24,7 @@ from agent_journal.engines.sqlite_tables import (
     encode_term,
     pack,
     read_state,
+    require,
     unpack,
     write_state,
 )
@@ -164,6 +165,8 @@ class SqliteIndex:
             rows = connection.execute(
                 "SELECT folded, tag, count(*), sum(is_first) FROM tags GROUP BY folded, tag"
             ).fetchall()
+            for row in rows:
+                require(row, bytes, bytes, int, int)
             for folded, tag, _, firsts in sorted(rows, key=lambda row: (-row[2], row[1])):
                 shown.setdefault(folded, tag)
                 counts[folded] += firsts
@@ -193,9 +196,9 @@ class SqliteIndex:
 
     def claim(self, identity: str, *, limit: int, lease_s: float) -> list[EntryId]:
         """Take entries out of the backlog to work on, newest first; see `Index.claim`."""
-        now = self._clock()
 
         def work(connection: sqlite3.Connection) -> list[EntryId]:
+            now = self._clock()  # inside: leases given while this one waited are older
             embedder = _embedder(connection, identity)
             # A lease from the future was given before the clock was set back: it does not count.
             rows = connection.execute(
@@ -340,6 +343,7 @@ class _Facts:
         known = self._passages
         query = f"SELECT key, entry, start, stop, length FROM passages WHERE key {_IN_CHUNK}"  # noqa: S608 - constants
         for row in _rows(connection, query, [key for key in keys if key not in known]):
+            require(row, int, int, int, int, int)
             known[row[0]] = PassageFacts(*row[1:])
         return known
 
@@ -350,6 +354,7 @@ class _Facts:
         known = self._entries
         query = f"SELECT key, id, created, title_key FROM entries WHERE key {_IN_CHUNK}"  # noqa: S608 - constants
         for row in _rows(connection, query, [key for key in keys if key not in known]):
+            require(row, int, bytes, int, bytes)
             known[row[0]] = EntryFacts(EntryId(unpack(row[1])), row[2], unpack(row[3]))
         return {key: known[key] for key in keys}
 

@@ -40,6 +40,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_AUTH,
 }
 _PRIMARY = 0xFF
+_LOCK_POLL_S = 0.005
 
 _T = TypeVar("_T")
 _log = logging.getLogger("agent_journal")
@@ -47,6 +48,10 @@ _log = logging.getLogger("agent_journal")
 
 class DamagedError(Exception):
     """What the file holds can't be true; the file is replaced, and no caller sees this."""
+
+
+# SQLite quotes the file in its messages, and a damaged one in a way that Python can't decode.
+_FAILURES = (sqlite3.Error, DamagedError, UnicodeDecodeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,7 @@ class SharedFile:
             held = self._take()
             try:
                 result = _transact(held.connection, begin, work)
-            except (sqlite3.Error, DamagedError) as error:
+            except _FAILURES as error:
                 held.connection.close()
                 self._overcome(error, held, deadline if attempts_left else 0.0)
             except BaseException:
@@ -153,15 +158,32 @@ class SharedFile:
         """Do what makes another attempt worth while, or raise."""
         if isinstance(error, sqlite3.ProgrammingError):
             raise error
-        if time.monotonic() >= deadline and not (deadline and _is_damage(error)):
+        if time.monotonic() >= deadline and not (deadline and self._is_damage(error)):
             self._give_up(error)
         if self._inode() != held.inode or _code(error) in _BUSY:
             return
-        if not _is_damage(error):
+        if not self._is_damage(error):
             self._give_up(error)
         with self._exclusive():
             if self._inode() == held.inode:
                 self._remove(error)
+
+    def _is_damage(self, error: Exception) -> bool:
+        """Tell whether another file would help."""
+        if "no such module" in str(error):
+            return self._can_create()
+        return _code(error) not in _BUSY | _UNAVAILABLE
+
+    def _can_create(self) -> bool:
+        """Tell whether this SQLite has all that the layout needs."""
+        connection = self._connect(":memory:")
+        try:
+            self._layout.create(connection)
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            connection.close()
+        return True
 
     def _give_up(self, error: Exception) -> NoReturn:
         raise IndexUnavailableError(str(self._path), str(error)) from error
@@ -213,13 +235,13 @@ class SharedFile:
         with self._exclusive():
             try:
                 return self._open_locked()
-            except (sqlite3.Error, DamagedError) as error:
-                if not _is_damage(error):
+            except _FAILURES as error:
+                if not self._is_damage(error):
                     self._give_up(error)
                 self._remove(error)
             try:
                 return self._open_locked()
-            except (sqlite3.Error, DamagedError) as error:
+            except _FAILURES as error:
                 self._give_up(error)
 
     def _open_locked(self) -> _Held:
@@ -325,12 +347,6 @@ def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
 
 
-def _is_damage(error: Exception) -> bool:
-    if "no such module" in str(error):
-        return False  # this SQLite lacks FTS5; the file may be all right
-    return _code(error) not in _BUSY | _UNAVAILABLE
-
-
 def _unlink(path: Path, suffixes: tuple[str, ...]) -> None:
     # The database goes first: a log without a database is ignored, the reverse may be half true.
     for suffix in suffixes:
@@ -363,7 +379,7 @@ def _flock(descriptor: int, deadline: float) -> None:
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 raise
-            time.sleep(0.005)
+            time.sleep(_LOCK_POLL_S)
         else:
             return
 

@@ -104,6 +104,16 @@ def unpack(blob: bytes) -> str:
         raise DamagedError("a text can't be read") from error
 
 
+def require(row: Sequence[object], *types: type) -> None:
+    """Check what columns hold: SQLite believes the file, whatever it declares.
+
+    Raises:
+        DamagedError: a value is of another type.
+    """
+    if tuple(map(type, row)) != types:
+        raise DamagedError("a number or a text is missing")
+
+
 def encode_terms(terms: Sequence[str]) -> str:
     """Return terms as one text that FTS5 takes apart into `encode_term` of each."""
     text = " ".join(terms)
@@ -128,8 +138,9 @@ def encode_term(term: str) -> str:
 def read_state(connection: sqlite3.Connection) -> State:
     """Return the state as of this transaction."""
     row = connection.execute("SELECT * FROM state").fetchone()
-    if row is None or not all(isinstance(number, int) for number in row[1:]):
+    if row is None:
         raise DamagedError("its state is missing")
+    require(row, bytes, *[int] * 6)
     return State(*row)
 
 
@@ -307,6 +318,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("SELECT doc FROM postings WHERE term = ''").fetchone()  # is FTS5 here?
     # Tags wanted by a query: a table, since there is no limit to their number.
     connection.execute(
         "CREATE TEMP TABLE wanted_tags (kind TEXT NOT NULL, folded BLOB NOT NULL,"

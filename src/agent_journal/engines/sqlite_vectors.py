@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agent_journal.engines.sqlite_file import DamagedError
+from agent_journal.engines.sqlite_tables import require
 from agent_journal.ports import Nearest, QueryVector
 
 if TYPE_CHECKING:
@@ -239,10 +240,12 @@ class _Growing:
         """Copy the rows' blobs to the end; return (key, entry, first row, first passage) each."""
         import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
-        blob = b"".join(row[3] for row in rows)
         width = self._dimension * _FLOAT_BYTES
-        if any(len(row[3]) % width or not row[3] for row in rows):
-            raise DamagedError("a vector has a wrong length")
+        for row in rows:
+            require(row, int, int, int, bytes)
+            if len(row[3]) % width or not row[3]:
+                raise DamagedError("a vector has a wrong length")
+        blob = b"".join(row[3] for row in rows)
         block = np.frombuffer(blob, np.float32).reshape(-1, self._dimension)
         end = self._rows + len(block)
         if end > len(self._matrix):
