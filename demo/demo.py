@@ -29,8 +29,12 @@ LONG_BODY += """
 
 ## Backups
 
-Every night at three a dump of the customer database goes to the vault in the cellar; restoring it
-takes forty minutes."""
+Every night at three a dump of the customer database is saved to the vault in the cellar. Copies are
+kept for thirty days; the monthly ones go to the bank's safe.
+
+Restoring a copy takes forty minutes: stop the services, load the dump, replay the log, and compare
+the number of customers with the one in the evening report before anybody is let in again. The key
+of the vault hangs in the office of the night watch, and taking it has to be written down."""
 ENTRIES = [
     {
         "title": "Checkout fails with E_STALE_CART after a deploy",
