@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent_journal.model import EntryId, FoundBy
 from agent_journal.ports import Baseline, Evidence, Nearest
@@ -22,11 +22,16 @@ _PHANTOMS = 10  # entries without any term, so that the first few of a journal s
 _LEXICAL_WEIGHT = 4.4
 _LEXICAL_POWER = 1.5  # above 1: a hit that covers much of the query beats several chance overlaps
 _PRIOR = 10  # entries for which the embedder's baseline stands
+_FOUND_BY: dict[tuple[bool, bool], tuple[FoundBy, ...]] = {
+    (False, False): (),
+    (False, True): ("dense",),
+    (True, False): ("lexical",),
+    (True, True): ("lexical", "dense"),
+}
 _HALF = 10.0  # the strength whose score is one half
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """An entry that answers a query.
 
     Attributes:
@@ -65,18 +70,14 @@ def rank(
         nearest = evidence.nearest.get(key)
         meaning = max((nearest.cosine - mean) / deviation, 0.0) if nearest else 0.0
         score = _squash(words + meaning)
-        found_by: tuple[FoundBy, ...] = ()
-        if titles_touch(query_key, title_key):
-            found_by = ("title",)
+        found_by = _FOUND_BY[passage is not None, meaning > 0 or passage is None]
+        if query_key and title_key and titles_touch(query_key, title_key):
             score = max(score, TITLE_FLOOR + _TITLE_SPREAD * score)
-        if passage is not None:
-            found_by += ("lexical",)
-        if nearest and (meaning > 0 or not found_by):
-            found_by += ("dense",)
+            found_by = ("title", *_FOUND_BY[passage is not None, meaning > 0])
         start, end = _span(evidence, passage, nearest if meaning > words else None)
         hit = Ranked(entry_id, score, found_by, start, end)
         ranked.append((score, created, entry_id, hit))
-    ranked.sort(key=lambda one: one[:3], reverse=True)
+    ranked.sort(reverse=True)
     return [hit for _, _, _, hit in ranked]
 
 
@@ -90,9 +91,13 @@ def titles_touch(query_key: str, title_key: str) -> bool:
         return False
     if query_key == title_key:
         return True
-    shorter, longer = sorted((query_key, title_key), key=len)
-    word = shorter.strip()
-    return shorter in longer and (len(word) > 1 or word.isascii())
+    if query_key in title_key:
+        word = query_key.strip()
+    elif title_key in query_key:
+        word = title_key.strip()
+    else:
+        return False
+    return len(word) > 1 or word.isascii()
 
 
 def _rarities(evidence: Evidence, terms: Sequence[str]) -> list[float]:
@@ -109,28 +114,44 @@ def _lexical(evidence: Evidence, rarities: Sequence[float]) -> dict[int, tuple[f
     says: BM25 of the best passage, and a little of the others', over the most one could expect.
     """
     passages = evidence.passages
-    flat = _K1 * (1 - _B)
-    slope = _K1 * _B / (evidence.mean_length or 1.0)
+    flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
+    tops = [rarity * (_K1 + 1) for rarity in rarities]
     of_passage: dict[int, float] = {}
-    of_term: dict[int, dict[int, float]] = {}
     for passage, term, occurrences in evidence.postings:
-        entry, _, _, length = passages[passage]
-        weight = rarities[term] * (_K1 + 1) * occurrences / (occurrences + flat + slope * length)
+        damping = flat + slope * passages[passage].length
+        weight = tops[term] * occurrences / (occurrences + damping)
         of_passage[passage] = of_passage.get(passage, 0.0) + weight
-        known = of_term.setdefault(entry, {})
-        if weight > known.get(term, 0.0):
-            known[term] = weight
     best: dict[int, tuple[float, int]] = {}
+    several: set[int] = set()
     for passage, weight in of_passage.items():
         entry, start, _, _ = passages[passage]
         rival = best.get(entry)
+        if rival is not None:
+            several.add(entry)
         if rival is None or (weight, -start) > (rival[0], -passages[rival[1]].start):
             best[entry] = (weight, passage)
     expected = sum(rarities) or 1.0
+    anywhere = _anywhere(evidence, tops, several) if several else {}
     return {
-        entry: (_strength(weight, sum(of_term[entry].values()), expected), passage)
+        entry: (_strength(weight, anywhere.get(entry, weight), expected), passage)
         for entry, (weight, passage) in best.items()
     }
+
+
+def _anywhere(evidence: Evidence, tops: Sequence[float], among: set[int]) -> dict[int, float]:
+    """Return, for some entries, what their terms weigh, each where it weighs most."""
+    flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
+    most: dict[tuple[int, int], float] = {}
+    for passage, term, occurrences in evidence.postings:
+        entry, _, _, length = evidence.passages[passage]
+        if entry in among:
+            weight = tops[term] * occurrences / (occurrences + flat + slope * length)
+            if weight > most.get((entry, term), 0.0):
+                most[entry, term] = weight
+    total: dict[int, float] = {}
+    for (entry, _), weight in most.items():
+        total[entry] = total.get(entry, 0.0) + weight
+    return total
 
 
 def _strength(best: float, anywhere: float, expected: float) -> float:
