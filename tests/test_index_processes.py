@@ -30,7 +30,8 @@ from agent_journal.ports import (
 
 PROCESSES = 8
 WAIT_S = 90
-_context = multiprocessing.get_context("spawn")
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["numpy", "pytest", "agent_journal.engines.sqlite"])
 
 Work = Callable[[SqliteIndex, int], object]
 
