@@ -24,7 +24,7 @@ from agent_journal.config import Settings
 from agent_journal.engines import placing
 from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.errors import JournalError
-from agent_journal.faces import cli, cli_errors, cli_input, cli_output
+from agent_journal.faces import cli, cli_edge, cli_errors, cli_input, cli_output
 from agent_journal.faces.cli_commands import commands
 from agent_journal.faces.cli_layout import marked
 from agent_journal.journal import Journal
@@ -71,7 +71,7 @@ class Shell:
         """Run one command to its end."""
         with CliRunner().isolation(stdin, env) as (out, err, _):
             cli_output.prepare_streams()
-            code = cli.run(arguments)
+            code = cli_edge.run(arguments)
         return Outcome(code, out.getvalue().decode(), err.getvalue().decode())
 
     def write(self, title: str, body: str = "", *options: str) -> str:
@@ -255,6 +255,8 @@ class TestWrite:
         kept = re.search(r"the text is kept in (\S+)", outcome.err)
         assert kept
         assert Path(kept[1]).read_text(encoding="utf-8") == "typed for an hour"
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+        assert "it was: typed for an hour" in shell("write", "T").err
 
 
 class TestSearch:
@@ -464,7 +466,8 @@ class TestCare:
         log.write_text("2026-01-01T00:00:00Z warning agent_journal[1]: old \x1b news\n", "utf-8")
         out = shell("status").out
         for part in (
-            f"journal: {shell.folder}", "entries: 2", f"index: {shell.home}/.cache/agent-journal/",
+            f"journal: {shell.folder}", "entries: 2", "tags: 0",
+            f"index: {shell.home}/.cache/agent-journal/",
             "model: none: the model is switched off", f"config: {shell.config}", "config error: ",
             "agent tools: disabled", "problems: 1 (see check)", "latest warnings:",
             "old \\x1b news",
@@ -755,10 +758,22 @@ class TestEdges:
         def fail(_: object) -> None:
             raise cli_errors.OutputFailedError("disk full")
 
-        monkeypatch.setattr("agent_journal.faces.cli.print_json", fail)
+        monkeypatch.setattr("agent_journal.faces.cli_edge.print_json", fail)
         outcome = shell("read", "x", "--json")
         assert "output could not be written: disk full" in outcome.err
         assert "it would have been: journal folder" in outcome.err
+
+    def test_ctrl_c_while_loading_ends_quietly(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Code 130, as later on."""
+
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(cli_output, "prepare_streams", interrupt)
+        assert cli.main() == cli_errors.INTERRUPTED
+        assert shell.files() == []
 
     def test_mcp_hands_over_to_the_server(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch

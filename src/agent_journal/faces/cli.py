@@ -1,117 +1,17 @@
-"""The command line's edge: runs a command, tells what went wrong, ends with the right code."""
+"""The installed command: ends quietly on Ctrl-C from its first moment, while still loading."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Sequence
-
-import click
-
-from agent_journal.errors import JournalError
-from agent_journal.faces.cli_commands import commands
-from agent_journal.faces.cli_errors import (
-    INTERNAL,
-    INTERRUPTED,
-    NOTHING,
-    PIPE_CLOSED,
-    USAGE,
-    OutputFailedError,
-    exit_code,
-)
-from agent_journal.faces.cli_input import NothingWrittenError
-from agent_journal.faces.cli_output import (
-    PROGRAM,
-    forget_stdout,
-    prepare_streams,
-    print_json,
-    say,
-    say_error,
-)
-from agent_journal.faces.cli_shapes import error_shape
-
-_COMPLETION_VARIABLE = "_AGENT_JOURNAL_COMPLETE"  # as in cli_completion, which is slow to import
 
 
 def main() -> int:
     """Run the command line with the process's arguments; return the exit code."""
-    prepare_streams()
-    return run(sys.argv[1:])
-
-
-def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; nothing is raised, every error is told."""
-    as_json = "--json" in arguments[: _end_of_options(arguments)]
     try:
-        try:
-            return _invoke(arguments)
-        except Exception as error:  # noqa: BLE001 - the outer edge; `_tell` logs what is unexpected
-            return _tell(error, as_json=as_json)
-    except BrokenPipeError:
-        forget_stdout()
-        return PIPE_CLOSED
+        from agent_journal.faces.cli_edge import run  # noqa: PLC0415 - the first 0.1 s count too
+        from agent_journal.faces.cli_output import prepare_streams  # noqa: PLC0415 - as above
+
+        prepare_streams()
+        return run(sys.argv[1:])
     except KeyboardInterrupt:
-        say("")  # the next prompt belongs on a line of its own, after the echoed ^C
-        return INTERRUPTED
-
-
-def _invoke(arguments: Sequence[str]) -> int:
-    # Not `Group.main`: it ends the process with a code of its own when a pipe is closed.
-    if instruction := os.environ.get(_COMPLETION_VARIABLE):
-        from agent_journal.faces.cli_completion import respond  # noqa: PLC0415 - for shells only
-
-        return respond(commands, instruction)
-    try:
-        with commands.make_context(PROGRAM, list(arguments)) as context:
-            code: int = commands.invoke(context)
-            return code
-    except click.exceptions.Exit as end:  # as after --help
-        return end.exit_code
-
-
-def _tell(error: Exception, *, as_json: bool) -> int:
-    """Tell an error in one line or as JSON, and return its exit code."""
-    if isinstance(error, BrokenPipeError):
-        raise error
-    if isinstance(error, click.Abort):
-        raise KeyboardInterrupt from None
-    if isinstance(error, click.exceptions.NoArgsIsHelpError) and not as_json:
-        say(error.format_message())
-        return USAGE
-    sentence, code = _judge(error)
-    if as_json:
-        try:
-            print_json(error_shape(error, sentence, code))
-        except OutputFailedError as failure:
-            say_error(f"{failure}; it would have been: {sentence}")
-    else:
-        say_error(sentence)
-    return code
-
-
-def _judge(error: Exception) -> tuple[str, int]:
-    """Return what to say of an error, and its exit code."""
-    if isinstance(error, JournalError):
-        return "; ".join([str(error), *getattr(error, "__notes__", [])]), exit_code(error)
-    if isinstance(error, NothingWrittenError):
-        return error.format_message(), NOTHING
-    if isinstance(error, click.UsageError):
-        command = error.ctx.command_path if error.ctx else PROGRAM
-        return f"{error.format_message().rstrip('.')}; see {command} --help", USAGE
-    if isinstance(error, click.ClickException):  # such as an editor that failed
-        return error.format_message(), USAGE
-    _log(error)
-    return f"internal error, please report it: {type(error).__name__}: {error}", INTERNAL
-
-
-def _log(error: Exception) -> None:
-    """Log an error that nobody expected, with its traceback, if the log is set up by then."""
-    import logging  # noqa: PLC0415 - not needed for --help
-
-    log = logging.getLogger("agent_journal")
-    if log.handlers:  # else logging would print the traceback itself
-        log.error("internal error", exc_info=error)
-
-
-def _end_of_options(arguments: Sequence[str]) -> int:
-    return arguments.index("--") if "--" in arguments else len(arguments)
+        return 130

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import click
 
-from agent_journal.errors import InvalidFieldError, JournalError
+from agent_journal.errors import InvalidFieldError
 from agent_journal.model import ENTRY_LIMIT_BYTES
 
 READ_LIMIT_BYTES = 4 * ENTRY_LIMIT_BYTES
@@ -60,18 +60,22 @@ def rescued(text: str) -> Iterator[None]:
     """Keep a text that was typed in an editor in a temporary file if it can't be written.
 
     Raises:
-        JournalError: whatever stopped the writing, with a note that names the file.
+        Exception: whatever stopped the writing, with a note that names the file.
     """
     try:
         yield
-    except JournalError as error:
+    except Exception as error:
         import tempfile  # noqa: PLC0415 - hardly ever needed
 
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="agent-journal-", suffix=".md", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(text)
-        error.add_note(f"the text is kept in {file.name}")
+        try:
+            with tempfile.NamedTemporaryFile(
+                "wb", prefix="agent-journal-", suffix=".md", delete=False
+            ) as file:
+                file.write(text.encode(errors="surrogatepass"))
+        except OSError as failure:
+            error.add_note(f"the text can't be kept either: {failure.strerror}; it was: {text}")
+        else:
+            error.add_note(f"the text is kept in {file.name}")
         raise
 
 

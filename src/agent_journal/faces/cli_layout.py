@@ -115,6 +115,7 @@ def status_lines(status: Status, settings: Settings, warnings: Iterable[str]) ->
     """Lay out how a journal is doing."""
     yield _fact("journal", status.location)
     yield _fact("entries", f"{status.entries:,}")
+    yield _fact("tags", f"{status.tags:,}")
     yield _fact("index", status.index_location)
     yield _fact("model", status.model or f"none: {status.reason}")
     if status.backlog is not None:

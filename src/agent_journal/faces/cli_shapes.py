@@ -64,6 +64,7 @@ def status_shape(status: Status, settings: Settings, warnings: Iterable[str]) ->
     return {
         "journal": status.location,
         "entries": status.entries,
+        "tags": status.tags,
         "index": status.index_location,
         "model": status.model,
         "model_reason": status.reason,
