@@ -75,6 +75,7 @@ class Store(Protocol):
 
         Entries and sidecars added, removed, replaced or renamed since the last call are always
         seen; an edit in place is seen at the latest by a call 2 s after it, or by a thorough one.
+        A file removed and made anew under its name between two calls counts as edited in place.
         When nothing changed, the very same object may come back. Nothing is created.
 
         Args:

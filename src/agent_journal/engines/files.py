@@ -21,6 +21,7 @@ from agent_journal.engines.placing import (
     create_folder,
     exists,
     flush_folder,
+    holds_file,
     modified,
     names,
     opened,
@@ -147,7 +148,7 @@ class FileStore:
             return False
         try:
             with opened(self._folder) as folder:
-                if not exists(folder, entry_id + ENTRY_SUFFIX):
+                if not holds_file(folder, entry_id + ENTRY_SUFFIX):
                     return False
                 if not replace and exists(folder, name):
                     return False

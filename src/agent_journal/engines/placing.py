@@ -86,11 +86,13 @@ def flush_folder(descriptor: int) -> None:
 
 def exists(folder: int, name: str) -> bool:
     """Tell whether a name is taken in an open folder, by whatever it is."""
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
+    return _mode_of(folder, name) is not None
+
+
+def holds_file(folder: int, name: str) -> bool:
+    """Tell whether a name in an open folder is that of a regular file, no link to one."""
+    mode = _mode_of(folder, name)
+    return mode is not None and stat.S_ISREG(mode)
 
 
 def names(folder: int) -> list[str]:
@@ -142,7 +144,7 @@ class Staging:
     def __init__(self, folder: int, mode: int) -> None:
         self._folder = folder
         self._name = f"{TEMPORARY_PREFIX}{os.getpid()}-{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         self._descriptor = os.open(self._name, flags, mode, dir_fd=folder)
         self._mode = mode
 
@@ -162,7 +164,7 @@ class Staging:
             os.unlink(self._name, dir_fd=self._folder)
 
     def fill(self, data: bytes, *, durable: bool) -> None:
-        """Make `data` the whole content, on the disk before this returns if it is to be durable.
+        """Write the content, once; it is on the disk before this returns if it is to be durable.
 
         Raises:
             OSError: it could not be written; the disk is full, for one.
@@ -171,11 +173,9 @@ class Staging:
             # The umask took too much. FAT and its kin keep no modes and refuse: nothing is lost.
             with suppress(PermissionError):
                 os.fchmod(self._descriptor, self._mode)
-        view = memoryview(data)
-        done = 0
-        while done < len(data):
-            done += os.pwrite(self._descriptor, view[done:], done)
-        os.ftruncate(self._descriptor, len(data))
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
         if durable:
             flush(self._descriptor)
 
@@ -204,6 +204,13 @@ class Staging:
             OSError: it could not be done.
         """
         os.rename(self._name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+
+def _mode_of(folder: int, name: str) -> int | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
 
 
 def rename_exclusively(folder: int, old: str, new: str) -> None:
