@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from agent_journal.errors import EmbedderUnavailableError, JournalError, JournalUnavailableError
 from agent_journal.faces import cli_layout, cli_shapes
+from agent_journal.faces.cli_call import Call
 from agent_journal.faces.cli_errors import MEANINGS, NOTHING, OK
 from agent_journal.faces.cli_input import (
     current_project,
@@ -21,13 +21,19 @@ from agent_journal.faces.cli_input import (
     split_tags,
 )
 from agent_journal.faces.cli_layout import Line
+from agent_journal.faces.cli_options import (
+    Filters,
+    Origin,
+    filter_options,
+    ids_argument,
+    origin_options,
+    shared_options,
+    tag_option,
+)
 from agent_journal.faces.cli_output import PROGRAM, progress_bar, say, say_warning, waiting
-from agent_journal.faces.cli_settings import Call, shared_options
-from agent_journal.model import LIMIT_DEFAULT, LIMIT_MAX, Draft, Provenance, Query
+from agent_journal.model import Draft, Provenance, Query
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from agent_journal.journal import Journal
 
 BACKLOG_LIMIT_S = 1.0
@@ -41,98 +47,6 @@ MODEL_WAIT_S = 60.0
 
 _WARNINGS_SHOWN = 10
 _SHELLS = ("bash", "zsh", "fish")
-_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])  # Any: whatever is decorated stays so
-
-
-class _Filters(TypedDict):
-    """What search and recent are restricted to, as the options give it."""
-
-    project: str
-    tags: tuple[str, ...]
-    any_tags: tuple[str, ...]
-    agent: str
-    model: str
-    provider: str
-    session: str
-    since: str | None
-    until: str | None
-    limit: int
-    offset: int
-
-
-class _Origin(TypedDict):
-    """Where a written entry comes from, as the options give it; None is not given."""
-
-    project: str | None
-    agent: str | None
-    model: str | None
-    provider: str | None
-    session: str | None
-
-
-def _tags_begun(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from agent_journal.faces import cli_completion  # noqa: PLC0415 - only when a shell asks
-
-    return cli_completion.tags(Call(context), incomplete)
-
-
-def _ids_begun(
-    context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem[str]]:
-    from agent_journal.faces import cli_completion  # noqa: PLC0415 - only when a shell asks
-
-    return cli_completion.ids(Call(context), incomplete)
-
-
-def _filter_options(decorated: _Decorated) -> _Decorated:
-    """Add the options that restrict what is listed."""
-    option = click.option
-    options = (
-        option(
-            "--project",
-            "-p",
-            default="",
-            metavar="PATH",
-            help="Of this project: a path, its last part, or . for the present one.",
-        ),
-        option(
-            "--tag",
-            "-t",
-            "tags",
-            help="With this tag; all of them if given again or as a,b.",
-            multiple=True,
-            metavar="TAG",
-            shell_complete=_tags_begun,
-        ),
-        option(
-            "--any-tag",
-            "any_tags",
-            multiple=True,
-            metavar="TAG",
-            shell_complete=_tags_begun,
-            help="With at least one of these tags.",
-        ),
-        option("--agent", default="", metavar="NAME", help="Written by this agent."),
-        option("--model", default="", metavar="NAME", help="Written by this language model."),
-        option("--provider", default="", metavar="NAME", help="Whose model was of this provider."),
-        option("--session", default="", metavar="ID", help="Written in this session."),
-        option(
-            "--since", metavar="WHEN", help="From then on: 2026-01-31, 2026-01-31T18:00Z, 7d, 2w."
-        ),
-        option("--until", metavar="WHEN", help="Up to then; a date means the end of that day."),
-        option(
-            "--limit",
-            "-n",
-            type=int,
-            default=LIMIT_DEFAULT,
-            show_default=True,
-            help=f"At most this many, {LIMIT_MAX} being the most.",
-        ),
-        option("--offset", type=int, default=0, help="Skip this many."),
-    )
-    for add in reversed(options):
-        decorated = add(decorated)
-    return decorated
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it so
@@ -178,26 +92,9 @@ def commands() -> None:
 @click.option(
     "--body-file", metavar="FILE", type=click.Path(), help="Take the body from a file; - is stdin."
 )
-@click.option(
-    "--tag",
-    "-t",
-    "tags",
-    multiple=True,
-    metavar="TAG",
-    shell_complete=_tags_begun,
-    help="Add a tag; give it again, or as a,b, for more.",
-)
+@tag_option("--tag", "-t", "tags", text="Add a tag; give it again, or as a,b, for more.")
 @click.option("--created", metavar="WHEN", help="When it happened, for imports: 2026-01-31T18:00Z.")
-@click.option(
-    "--project",
-    "-p",
-    metavar="PATH",
-    help="The project it belongs to.  [default: around the working directory]",
-)
-@click.option("--agent", metavar="NAME", help="The agent that writes.")
-@click.option("--model", metavar="NAME", help="The language model that writes.")
-@click.option("--provider", metavar="NAME", help="Who serves that model.")
-@click.option("--session", metavar="ID", help="The conversation it comes from.")
+@origin_options
 @shared_options(listed=False)
 @click.pass_context
 def write(
@@ -207,7 +104,7 @@ def write(
     body_file: str | None,
     tags: tuple[str, ...],
     created: str | None,
-    **origin: Unpack[_Origin],
+    **origin: Unpack[Origin],
 ) -> int:
     """Write an entry; print its id.
 
@@ -244,12 +141,12 @@ def write(
     "  agent-journal search -- --force-with-lease\n"
 )
 @click.argument("text", nargs=-1)
-@_filter_options
+@filter_options
 @click.option("--lexical", is_flag=True, help="Find by words only, at once, without the model.")
 @shared_options(listed=False)
 @click.pass_context
 def search(
-    context: click.Context, text: tuple[str, ...], *, lexical: bool, **filters: Unpack[_Filters]
+    context: click.Context, text: tuple[str, ...], *, lexical: bool, **filters: Unpack[Filters]
 ) -> int:
     """Find entries by meaning and by words.
 
@@ -259,17 +156,17 @@ def search(
 
 
 @commands.command()
-@_filter_options
+@filter_options
 @shared_options(listed=False)
 @click.pass_context
-def recent(context: click.Context, **filters: Unpack[_Filters]) -> int:
+def recent(context: click.Context, **filters: Unpack[Filters]) -> int:
     """List the newest entries."""
     _search(Call(context), "", filters, lexical=True)
     return OK
 
 
 @commands.command()
-@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=_ids_begun)
+@ids_argument
 @shared_options(listed=False)
 @click.pass_context
 def read(context: click.Context, ids: tuple[str, ...]) -> int:
@@ -397,7 +294,7 @@ def completion(context: click.Context, shell: str) -> int:
     return OK
 
 
-def _search(call: Call, text: str, filters: _Filters, *, lexical: bool) -> int:
+def _search(call: Call, text: str, filters: Filters, *, lexical: bool) -> int:
     filters["tags"] = split_tags(filters["tags"])
     filters["any_tags"] = split_tags(filters["any_tags"])
     if filters["project"] == ".":
@@ -433,7 +330,7 @@ def _work_off(journal: Journal) -> None:
         return
 
 
-def _provenance(origin: _Origin) -> Provenance:
+def _provenance(origin: Origin) -> Provenance:
     """Return where an entry comes from: what is given, else the environment, else the folder."""
     from agent_journal.faces.provenance import from_environment  # noqa: PLC0415 - write's only
 

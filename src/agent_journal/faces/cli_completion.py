@@ -17,8 +17,8 @@ from click.shell_completion import (
 )
 
 from agent_journal.errors import AmbiguousIdError, JournalError
+from agent_journal.faces.cli_call import Call
 from agent_journal.faces.cli_output import PROGRAM
-from agent_journal.faces.cli_settings import Call
 from agent_journal.faces.framing import escape_controls, one_line
 from agent_journal.model import EntryId, Query, fold
 
@@ -58,9 +58,10 @@ def respond(command: click.Command, instruction: str) -> int:
     return shell_complete(command, {}, PROGRAM, VARIABLE, instruction)
 
 
-def tags(call: Call, incomplete: str) -> list[str]:
+def tags(context: click.Context, incomplete: str) -> list[str]:
     """Return what the last tag of a comma list may become, most used first."""
     done, comma, begun = incomplete.rpartition(",")
+    call = Call(context)
     try:
         settings = call.settings(lexical=True, quiet=True)
         with call.journal(settings) as journal:
@@ -74,8 +75,9 @@ def tags(call: Call, incomplete: str) -> list[str]:
     ]
 
 
-def ids(call: Call, incomplete: str) -> list[CompletionItem[str]]:
+def ids(context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
     """Return ids that start so, with titles; the newest when nothing is typed yet."""
+    call = Call(context)
     try:
         settings = call.settings(lexical=True, quiet=True)
         with call.journal(settings) as journal:

@@ -1,16 +1,17 @@
-"""What every command shares: the options that may stand before or after it, and the journal."""
+"""One call of the program: the settings and the journal it is about, and how it answers."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from agent_journal.errors import JournalUnavailableError
 from agent_journal.faces.cli_layout import Line
+from agent_journal.faces.cli_options import given
 from agent_journal.faces.cli_output import print_json, print_lines, progress_bar, say_warning
 from agent_journal.faces.cli_shapes import Json
 
@@ -18,46 +19,12 @@ if TYPE_CHECKING:
     from agent_journal.config import Settings
     from agent_journal.journal import Journal
 
-_KEY = "agent_journal"
-_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])  # Any: whatever is decorated stays so
-
-
-def shared_options(*, listed: bool) -> Callable[[_Decorated], _Decorated]:
-    """Add the options that all commands share; their values are kept for `Call`.
-
-    Args:
-        listed: show all of them in the help, as before the command. After it only ``--json`` is
-            shown, and ``--model`` is left to the command, where it is the model that wrote.
-    """
-    models = ("--model", "--embedding-model") if listed else ("--embedding-model",)
-    options = (
-        _option("--journal", metavar="DIR", text="The journal folder.", listed=listed),
-        _option("--config", metavar="FILE", text="The configuration file.", listed=listed),
-        _option("--index", metavar="DIR", text="The folder of search indexes.", listed=listed),
-        _option(*models, metavar="NAME", text="To find by meaning: bundled, none.", listed=listed),
-        click.option(
-            "--json",
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_keep,
-            help="Print a JSON object.",
-        ),
-    )
-
-    def add(decorated: _Decorated) -> _Decorated:
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
-
-    return add
-
 
 class Call:
     """One call of the program: what its shared options say, and how it answers."""
 
     def __init__(self, context: click.Context) -> None:
-        self._given: dict[str, Any] = context.meta.get(_KEY, {})  # Any: str or bool, by option
+        self._given = given(context)
 
     @property
     def as_json(self) -> bool:
@@ -120,27 +87,3 @@ class Call:
             print_json(shape)
         else:
             print_lines(lines)
-
-
-def _option(
-    *names: str,
-    metavar: str,
-    text: str,
-    listed: bool,
-) -> Callable[[_Decorated], _Decorated]:
-    return click.option(
-        *names,
-        names[-1].removeprefix("--").replace("-", "_"),
-        metavar=metavar,
-        help=text,
-        hidden=not listed,
-        expose_value=False,
-        callback=_keep,
-        type=str if metavar == "NAME" else click.Path(),
-    )
-
-
-def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Remember a shared option; one given after the command wins over one before it."""
-    if value not in (None, False):
-        context.meta.setdefault(_KEY, {})[parameter.name] = value
