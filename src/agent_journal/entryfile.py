@@ -90,7 +90,7 @@ def parse(data: bytes, *, entry_id: EntryId, path: str, mtime: float) -> Entry:
     block, body = _split(text, findings)
     fields = {} if block is None else frontmatter.read(block, findings.add)
     if fields is None:  # two rules across a text, and nothing like frontmatter between them
-        fields, body = {}, text
+        fields, block, body = {}, None, text
     title = " ".join(_text(fields, "title", findings).split())
     if block is not None and not title:
         node = fields.get("title")
@@ -172,7 +172,7 @@ def _tags(node: Node | None, findings: _Findings) -> tuple[str, ...]:
         return ()
     if node.text is not None:
         parts = node.text.strip().removeprefix("[").removesuffix("]").split(",")
-        return normalise_tags(part.strip().removeprefix("#").strip("'\" ") for part in parts)
+        return normalise_tags(part.strip("'\" ").removeprefix("#") for part in parts)
     if node.is_mapping:
         findings.add("tags is no list; none are taken", node.line)
         return ()

@@ -8,6 +8,7 @@ read again one key at a time.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -178,8 +179,9 @@ def _compose(source: str, first_line: int) -> Node | None:
             composer.take(event)
     except yaml.MarkedYAMLError as error:
         line, _ = _position(error.problem_mark or error.context_mark)
+        last = source.rstrip("\n").count("\n")  # the end of the stream lies behind it
         reason = f"not valid YAML: {error.problem or error.context}"
-        raise _BrokenYamlError(reason, line + first_line) from None
+        raise _BrokenYamlError(reason, min(line, last) + first_line) from None
     except yaml.YAMLError as error:  # a character that YAML has no place for
         raise _BrokenYamlError(f"not valid YAML: {_first_line(error)}", first_line) from None
     return composer.root
@@ -303,18 +305,22 @@ def _chunks(block: str) -> Iterator[tuple[int, str, str, str]]:
     ends = [*(at for at, _ in starts[1:]), len(lines)]
     for (at, colon), end in zip(starts, ends, strict=False):  # without a start, an end is left
         chunk = "\n".join(lines[at:end])
-        raw = _flat(chunk[colon.end() :])
+        indented = itertools.takewhile(lambda text: text[:1] in {" ", "\t"}, lines[at + 1 : end])
+        raw = _flat(" ".join([lines[at][colon.end() :], *indented]))
         yield at + _FIRST_LINE, lines[at][: colon.start()], raw, chunk
 
 
 def _unquote(raw: str) -> str:
     text = raw.strip()
-    if text[:1] == '"':
+    quote = text[:1]
+    if quote == '"':
         try:
-            return _clean(str(json.loads(text)))
+            return _clean(str(json.loads(text)))  # as JSON, two surrogates are one character
         except ValueError:
             pass
-    return _clean(text[1:].removesuffix(text[0]) if text[:1] in {'"', "'"} else text)
+    if quote in {'"', "'"}:
+        text = text[1:].removesuffix(quote).replace("''", "'")
+    return _clean(text)
 
 
 def _scalar(text: str) -> Value:

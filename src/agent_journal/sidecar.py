@@ -20,6 +20,9 @@ DIMENSION_LIMIT = 65_536
 READ_LIMIT_BYTES = 4 * 1024 * 1024
 """No valid sidecar is larger; whoever opens one needs to read no more than one byte beyond it."""
 
+_FLOAT32_MAX = 3.40282347e38  # at nine digits
+_FLOAT32_MIN = 1.17549435e-38  # what is smaller may as well be zero
+
 
 def render(sidecar: Sidecar) -> bytes:
     """Return the file of a sidecar; nine significant digits carry every float32 exactly."""
@@ -71,9 +74,11 @@ def _vector(content: dict[str, object], path: str) -> tuple[float, ...]:
         numbers = tuple(map(float, vector))
     except OverflowError:
         raise InvalidSidecarError(path, "its vector holds a number that is too large") from None
-    length = math.hypot(*numbers)
-    if not math.isfinite(length):
+    if not all(map(math.isfinite, numbers)):
         raise InvalidSidecarError(path, "its vector is not finite")
-    if length == 0:
+    largest = max(map(abs, numbers))
+    if largest > _FLOAT32_MAX:
+        raise InvalidSidecarError(path, "its vector holds a number beyond float32")
+    if largest < _FLOAT32_MIN:
         raise InvalidSidecarError(path, "its vector is all zeros")
     return numbers

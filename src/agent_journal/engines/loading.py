@@ -62,7 +62,7 @@ class BackgroundLoader:
             failure = error.reason
             _log.warning("%s", failure)
         except Exception as error:  # noqa: BLE001 the thread's outer edge: whatever it is, search goes on
-            failure = f"the model can't be loaded: {error or type(error).__name__}"
+            failure = f"the model can't be loaded: {str(error) or type(error).__name__}"
             _log.warning("%s", failure, exc_info=True)
         with self._changed:
             self._embedder, self._failure = embedder, failure
