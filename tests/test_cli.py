@@ -159,6 +159,7 @@ class TestWrite:
             (["T"], b"x" * (cli_input.READ_LIMIT_BYTES + 1), "goes on past 4,194,304 bytes"),
             (["T", "--body-file", "missing.md"], b"", "missing.md can't be read"),
             (["T", "--created", "yesterday"], b"", "'yesterday', which is no date"),
+            (["T", "--created", "0001-01-01T00:00+10:00"], b"", "which is no date"),
         ],
     )
     def test_refuses_before_anything_is_written(
@@ -257,6 +258,14 @@ class TestWrite:
         assert Path(kept[1]).read_text(encoding="utf-8") == "typed for an hour"
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
         assert "it was: typed for an hour" in shell("write", "T").err
+
+        def fail(*_: object) -> None:
+            raise RuntimeError
+
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        monkeypatch.setattr(Journal, "write", fail)
+        shell.folder.unlink()
+        assert "the text is kept in" in shell("write", "T").err
 
 
 class TestSearch:
@@ -715,8 +724,8 @@ class TestEdges:
         monkeypatch.setattr(Journal, "check", fail)
         outcome = shell("check")
         assert outcome.code == cli_errors.INTERNAL
-        assert "internal error" in outcome.err
-        assert "Traceback" not in outcome.err
+        assert outcome.err.startswith("agent-journal: error: internal error, please report it")
+        assert outcome.err.count("\n") == 1
         log = shell.home / ".local" / "state" / "agent-journal" / "log"
         assert "test_cli.py" in log.read_text(encoding="utf-8")
         assert shell("check", "--json").json["error"]["exit_code"] == cli_errors.INTERNAL
@@ -725,7 +734,10 @@ class TestEdges:
         monkeypatch.setattr(logging.getLogger("agent_journal"), "handlers", [])
         early = shell("check")
         assert early.code == cli_errors.INTERNAL
-        assert "Traceback" not in early.err
+        assert early.err == (
+            "agent-journal: error: internal error, please report it: "
+            "RuntimeError: what nobody expected\n"
+        )
 
     @pytest.mark.parametrize(
         ("raised", "code"),

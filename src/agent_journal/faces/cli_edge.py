@@ -71,6 +71,12 @@ def _tell(error: Exception, *, as_json: bool) -> int:
         say(error.format_message())
         return USAGE
     sentence, code = _judge(error)
+    notes = getattr(error, "__notes__", [])
+    if code == INTERNAL and _log(error) and not as_json:
+        for note in notes:
+            say_error(note)
+        return code  # the log has told the rest on stderr
+    sentence = "; ".join([sentence, *notes])
     if as_json:
         try:
             print_json(error_shape(error, sentence, code))
@@ -84,7 +90,7 @@ def _tell(error: Exception, *, as_json: bool) -> int:
 def _judge(error: Exception) -> tuple[str, int]:
     """Return what to say of an error, and its exit code."""
     if isinstance(error, JournalError):
-        return _with_notes(str(error), error), exit_code(error)
+        return str(error), exit_code(error)
     if isinstance(error, NothingWrittenError):
         return error.format_message(), NOTHING
     if isinstance(error, click.UsageError):
@@ -92,22 +98,18 @@ def _judge(error: Exception) -> tuple[str, int]:
         return f"{error.format_message().rstrip('.')}; see {command} --help", USAGE
     if isinstance(error, click.ClickException):  # such as an editor that failed
         return error.format_message(), USAGE
-    _log(error)
-    sentence = f"internal error, please report it: {type(error).__name__}: {error}"
-    return _with_notes(sentence, error), INTERNAL
+    return f"internal error, please report it: {type(error).__name__}: {error}", INTERNAL
 
 
-def _with_notes(sentence: str, error: Exception) -> str:
-    return "; ".join([sentence, *getattr(error, "__notes__", [])])
-
-
-def _log(error: Exception) -> None:
+def _log(error: Exception) -> bool:
     """Log an error that nobody expected, with its traceback, if the log is set up by then."""
     import logging  # noqa: PLC0415 - not needed for --help
 
     log = logging.getLogger("agent_journal")
-    if log.handlers:  # else logging would print the traceback itself
-        log.error("internal error", exc_info=error)
+    if not log.handlers:  # then logging would print the traceback itself
+        return False
+    log.error("internal error, please report it; the log says where it happened", exc_info=error)
+    return True
 
 
 def _end_of_options(arguments: Sequence[str]) -> int:

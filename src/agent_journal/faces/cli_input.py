@@ -12,7 +12,7 @@ from typing import BinaryIO
 import click
 
 from agent_journal.errors import InvalidFieldError
-from agent_journal.model import ENTRY_LIMIT_BYTES
+from agent_journal.model import ENTRY_LIMIT_BYTES, to_utc
 
 READ_LIMIT_BYTES = 4 * ENTRY_LIMIT_BYTES
 """Reading stops here: far above what an entry holds, far below what memory does."""
@@ -88,8 +88,8 @@ def parse_created(value: str | None) -> datetime | None:
     if value is None:
         return None
     try:
-        return datetime.fromisoformat(value.strip())
-    except ValueError:
+        return to_utc(datetime.fromisoformat(value.strip()))
+    except (ValueError, OverflowError):
         message = f"created is {value[:80]!r}, which is no date; use 2026-01-31T18:00Z"
         raise InvalidFieldError("created", message) from None
 
