@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import random
@@ -384,7 +385,9 @@ def damage_a_table_kind(path: Path) -> None:
     """Let a table ask for a module that nobody has."""
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'fts5(', 'fts9(')")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'USING fts5', 'USING fts9')"
+        )
     connection.close()
 
 
@@ -404,6 +407,13 @@ def damage_the_state(path: Path) -> None:
     """Empty the table that every transaction starts with."""
     with sqlite3.connect(path) as connection:
         connection.execute("DELETE FROM state")
+    connection.close()
+
+
+def damage_a_number(path: Path) -> None:
+    """Make a number that is none."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE passages SET length = 'many' WHERE key = 1")
     connection.close()
 
 
@@ -436,6 +446,7 @@ DAMAGES = [
     damage_a_message,
     damage_the_version,
     damage_the_state,
+    damage_a_number,
     damage_the_text,
     damage_the_references,
     damage_the_vectors,
@@ -623,6 +634,37 @@ def test_an_sqlite_that_lacks_something_is_refused(
     after.close()
 
 
+def test_a_file_that_cannot_be_removed_is_told(
+    index: SqliteIndex, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Damage in a folder that became read-only makes the index unavailable."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("made up: root may remove everything")
+
+    damage_the_state(path)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(IndexUnavailableError, match="made up"):
+        index.count()
+    monkeypatch.undo()
+    assert index.count() == 0
+
+
+def test_a_place_where_every_new_file_is_damaged_is_told(path: Path) -> None:
+    """When the new file is no better than the old one, the index is unavailable."""
+
+    class Failing(sqlite3.Connection):
+        def execute(self, sql: str, /, *parameters: Any) -> sqlite3.Cursor:  # noqa: ANN401 - as given
+            if "user_version" in sql:
+                raise sqlite_file.DamagedError("every time")
+            return super().execute(sql, *parameters)
+
+    with pytest.raises(IndexUnavailableError, match="every time"):
+        SqliteIndex(
+            path, connect=lambda *args, **more: sqlite3.connect(*args, factory=Failing, **more)
+        )
+
+
 def as_nobody(act: Callable[[], None]) -> str:
     """Return the error that an act meets when an unprivileged user does it."""
     reading, writing = os.pipe()
@@ -768,6 +810,67 @@ def test_a_child_process_uses_connections_of_its_own(index: SqliteIndex) -> None
     assert index.evidence(["word"], Filters(), QUERY).entry_count == 5
 
 
+def test_connections_of_the_parent_are_left_alone(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was open before a fork is neither used nor closed after it; the fork is made up."""
+    parents = index._file._idle[0].connection
+    monkeypatch.setattr(index._file, "_pid", -1)
+    assert index.count() == 3
+    index.close()
+    assert parents.execute("SELECT entries FROM state").fetchone() == (3,)
+    parents.close()
+
+
+def test_two_that_find_the_same_damage_replace_the_file_once(
+    index: SqliteIndex, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever comes second to the lock leaves the new file alone."""
+    other = SqliteIndex(path)
+    first: list[int] = []
+
+    def work(connection: sqlite3.Connection) -> int:
+        if not first:
+            first.append(1)
+            with caplog.at_level(logging.WARNING, "agent_journal"):
+                damage_the_state(path)
+                fill(other, 2)
+            raise sqlite_file.DamagedError("seen before the other one healed it")
+        return int(connection.execute("SELECT entries FROM state").fetchone()[0])
+
+    assert index._file.read(work) == 2
+    assert len(caplog.records) == 1
+    other.close()
+
+
+def test_a_file_replaced_while_waiting_for_its_lock_is_left_alone(
+    index: SqliteIndex, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Damage is looked at again once the lock is held."""
+    held = index._file._take()
+    path.unlink()
+    fill(index, 2)
+    with caplog.at_level(logging.WARNING, "agent_journal"):
+        index._file._replace(held, sqlite_file.DamagedError("of the file before"))
+    held.connection.close()
+    assert caplog.records == []
+    assert index.count() == 2
+
+
+def test_a_file_that_is_replaced_without_end_is_told(index: SqliteIndex, path: Path) -> None:
+    """The number of attempts is bounded."""
+    attempts: list[int] = []
+
+    def work(_: sqlite3.Connection) -> None:
+        attempts.append(1)
+        path.unlink()
+        raise sqlite_file.DamagedError("gone again")
+
+    with pytest.raises(IndexUnavailableError, match="gone again"):
+        index._file.read(work)
+    assert 1 < len(attempts) < 20
+
+
 # Expiry
 
 
@@ -779,8 +882,11 @@ def test_only_unused_indexes_are_removed(tmp_path: Path) -> None:
         fill(one)
         one.close()
     (tmp_path / "old.sqlite3-wal").touch()
-    stranger = tmp_path / "notes.txt"
-    stranger.touch()
+    (tmp_path / "notes.txt").touch()
+    sqlite3.connect(tmp_path / "photos.sqlite3").close()
+    with sqlite3.connect(tmp_path / "music.sqlite3") as connection:
+        connection.execute("CREATE TABLE songs (title)")
+    connection.close()
     for file in tmp_path.iterdir():
         os.utime(file, (1, 1))
     SqliteIndex(tmp_path / "used.sqlite3").close()
@@ -788,8 +894,22 @@ def test_only_unused_indexes_are_removed(tmp_path: Path) -> None:
     with sqlite_file._lock_file(old, 0):
         assert remove_unused(tmp_path, older_than_days=30, keep=kept) == []
     assert remove_unused(tmp_path, older_than_days=30, keep=kept) == [old]
-    assert {file.name.split(".")[0] for file in tmp_path.iterdir()} == {"used", "kept", "notes"}
+    assert {file.name.split(".")[0] for file in tmp_path.iterdir()} == {
+        *("used", "kept", "notes", "photos", "music")
+    }
     assert remove_unused(tmp_path / "none", older_than_days=30, keep=kept) == []
+
+
+def test_an_index_used_while_its_lock_is_taken_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its age is looked at again under the lock; only the moment of its use is made up."""
+    path = tmp_path / "old.sqlite3"
+    SqliteIndex(path).close()
+    os.utime(path, (1, 1))
+    monkeypatch.setattr(fcntl, "flock", lambda *_: os.utime(path))
+    assert remove_unused(tmp_path, older_than_days=30, keep=tmp_path / "other") == []
+    assert path.exists()
 
 
 def test_an_index_in_long_use_is_touched_every_day(
@@ -805,25 +925,24 @@ def test_an_index_in_long_use_is_touched_every_day(
     assert path.stat().st_mtime > 1
 
 
-def test_a_lock_file_that_was_removed_is_locked_anew(tmp_path: Path) -> None:
-    """Whoever waited for a lock file that is gone does not believe to hold the lock."""
-    path = tmp_path / "i.sqlite3"
-    name = tmp_path / "i.sqlite3.lock"
-    order: list[str] = []
-    opened = threading.Event()
+def test_a_lock_file_that_was_removed_is_locked_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever locks a lock file that was removed meanwhile does not believe to hold the lock.
 
-    def wait() -> None:
-        opened.set()
-        with sqlite_file._lock_file(path, float("inf")):
-            order.append("second")
-            assert name.exists()
+    Only the moment is made up: between opening and locking somebody expires the index.
+    """
+    path, name = tmp_path / "i.sqlite3", tmp_path / "i.sqlite3.lock"
+    locked: list[bool] = []
+    really_lock = fcntl.flock
 
+    def flock(descriptor: int, operation: int) -> None:
+        really_lock(descriptor, operation)
+        if not locked:
+            name.unlink()
+        locked.append(name.exists())
+
+    monkeypatch.setattr(fcntl, "flock", flock)
     with sqlite_file._lock_file(path, 0):
-        thread = threading.Thread(target=wait)
-        thread.start()
-        assert opened.wait(10)
-        name.unlink()
-        order.append("first")
-    thread.join(10)
-    assert order[0] in {"first", "second"}
-    assert sorted(order) == ["first", "second"]
+        assert locked == [False, True]
+        assert name.exists()

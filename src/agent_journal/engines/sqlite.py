@@ -14,7 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from agent_journal.engines.sqlite_file import DamagedError, SharedFile, remove_unused
+from agent_journal.engines import sqlite_file
+from agent_journal.engines.sqlite_file import DamagedError, SharedFile
 from agent_journal.engines.sqlite_tables import (
     LAYOUT,
     SCHEMA_VERSION,
@@ -303,6 +304,19 @@ class SqliteIndex:
             cosine_mean=dense.cosine_mean,
             cosine_deviation=dense.cosine_deviation,
         )
+
+
+def remove_unused(folder: Path, *, older_than_days: float, keep: Path) -> list[Path]:
+    """Remove indexes that nobody has opened for some days, and return them.
+
+    Args:
+        folder: where indexes are; a missing one holds none, and strangers' databases stay.
+        older_than_days: an index in use is touched once a day.
+        keep: never removed.
+    """
+    return sqlite_file.remove_unused(
+        folder, LAYOUT.application, older_than_days=older_than_days, keep=keep
+    )
 
 
 class _Cached(Generic[_T]):

@@ -139,13 +139,24 @@ class SharedFile:
 
     def _attempt(self, begin: str, work: Callable[[sqlite3.Connection], _T]) -> _T:
         deadline = time.monotonic() + self._timeout_s
+        is_replaced = False
         for attempts_left in reversed(range(_ATTEMPTS)):
             held = self._take()
             try:
                 result = _transact(held.connection, begin, work)
             except _FAILURES as error:
                 held.connection.close()
-                self._overcome(error, held, deadline if attempts_left else 0.0)
+                if isinstance(error, sqlite3.ProgrammingError):
+                    raise  # an error of ours, which no other file would cure
+                is_stale = self._inode() != held.inode  # somebody replaced the file meanwhile
+                is_busy = _code(error) in _BUSY and time.monotonic() < deadline
+                if not (is_stale or is_busy):
+                    if is_replaced or not self._is_damage(error):
+                        self._give_up(error)
+                    self._replace(held, error)
+                    is_replaced = True
+                elif not attempts_left:
+                    self._give_up(error)
             except BaseException:
                 held.connection.close()
                 raise
@@ -154,16 +165,7 @@ class SharedFile:
                 return result
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
-    def _overcome(self, error: Exception, held: _Held, deadline: float) -> None:
-        """Do what makes another attempt worth while, or raise."""
-        if isinstance(error, sqlite3.ProgrammingError):
-            raise error
-        if time.monotonic() >= deadline and not (deadline and self._is_damage(error)):
-            self._give_up(error)
-        if self._inode() != held.inode or _code(error) in _BUSY:
-            return
-        if not self._is_damage(error):
-            self._give_up(error)
+    def _replace(self, held: _Held, error: Exception) -> None:
         with self._exclusive():
             if self._inode() == held.inode:
                 self._remove(error)
@@ -245,13 +247,9 @@ class SharedFile:
                 self._give_up(error)
 
     def _open_locked(self) -> _Held:
-        try:
+        with contextlib.suppress(FileExistsError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            self._unlink(_COMPANIONS)
-        except FileExistsError:
-            pass
-        except OSError as error:
-            self._give_up(error)
+            _unlink(self._path, _COMPANIONS)
         connection = self._connect(
             self._path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False
         )
@@ -289,13 +287,7 @@ class SharedFile:
 
     def _remove(self, error: Exception) -> None:
         _log.warning("search index %s is damaged (%s); it is built again", self._path, error)
-        self._unlink(("", *_COMPANIONS))
-
-    def _unlink(self, suffixes: tuple[str, ...]) -> None:
-        try:
-            _unlink(self._path, suffixes)
-        except OSError as error:
-            self._give_up(error)
+        _unlink(self._path, ("", *_COMPANIONS))
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -308,25 +300,34 @@ class SharedFile:
             self._give_up(error)
 
 
-def remove_unused(folder: Path, *, older_than_days: float, keep: Path) -> list[Path]:
-    """Remove indexes that nobody has opened for some days, and return them.
+def remove_unused(
+    folder: Path, application: int, *, older_than_days: float, keep: Path
+) -> list[Path]:
+    """Remove an application's files that nobody has opened for some days, and return them.
 
     Args:
-        folder: where the indexes are; a missing one holds none.
-        older_than_days: an index in use is touched once a day.
+        folder: where to look; a missing one holds none. Other databases in it stay.
+        application: as in `Layout`.
+        older_than_days: a file in use is touched once a day.
         keep: never removed.
     """
     oldest = time.time() - older_than_days * 86_400
     removed: list[Path] = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         with contextlib.suppress(OSError):  # somebody is at it, or it is gone: so much the better
-            if path == keep or path.stat().st_mtime > oldest:
+            if path == keep or path.stat().st_mtime > oldest or not _is_of(path, application):
                 continue
             with _lock_file(path, time.monotonic()):
                 if path.stat().st_mtime <= oldest:
                     _unlink(path, ("", *_COMPANIONS, _LOCK_SUFFIX))
                     removed.append(path)
     return removed
+
+
+def _is_of(path: Path, application: int) -> bool:
+    with path.open("rb") as file:
+        header = file.read(72)
+    return header[:16] == b"SQLite format 3\0" and header[68:] == application.to_bytes(4, "big")
 
 
 def _transact(
@@ -378,7 +379,7 @@ def _flock(descriptor: int, deadline: float) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                raise
+                raise TimeoutError("another process keeps it locked") from None
             time.sleep(_LOCK_POLL_S)
         else:
             return
