@@ -8,10 +8,22 @@ from hypothesis import strategies as st
 
 from agent_journal.passages import PASSAGE_CHARS, embedding_text, excerpt, split
 
-PIECES = st.sampled_from(
-    "word |a|\n|\n\n|# Head\n|```\n|```py\n|~~~\n|  |End. |。|\t|e\u0301|…!? |\u00a0".split("|")
-    + ["語" * 40, "sentence of some words. " * 9, "x" * 300, "- thing\n" * 30]
+SHORT = (
+    "word ",
+    "a",
+    "\n",
+    "\n\n",
+    "# Head\n",
+    "```\n",
+    "```py\n",
+    "~~~\n",
+    "  ",
+    "End. ",
+    "。",
+    "\t",
 )
+LONG = ("e\u0301", "…!? ", "語" * 40, "several words. " * 9, "x" * 300, "- thing\n" * 30, "\u00a0")
+PIECES = st.sampled_from((*SHORT, *LONG))
 BODIES = st.lists(PIECES, max_size=60).map("".join)
 SENTENCES = "The build broke because the lock file was stale. " * 60
 
