@@ -241,6 +241,24 @@ def test_the_editor_is_asked_for_a_body_on_a_terminal(program: Program) -> None:
     assert len(list(program.folder.glob("*.md"))) == 1
 
 
+def test_no_editor_is_started_where_its_screen_would_be_captured(program: Program) -> None:
+    """As in ``id=$(agent-journal write T)`` on a terminal: code 2, and what to do instead."""
+    ours, theirs = pty.openpty()
+    outcome = subprocess.run(
+        [*PROGRAM, "write", "T"],
+        stdin=theirs,
+        capture_output=True,
+        env={**program.env, "EDITOR": "false"},
+        timeout=BOUND_S,
+        check=False,
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert outcome.returncode == 2
+    assert b"there is no body" in outcome.stderr
+    assert not program.folder.exists()
+
+
 def test_work_that_takes_a_while_shows_a_bar(program: Program) -> None:
     """On a terminal and on stderr; it is gone when the answer is there."""
     program.folder.mkdir()

@@ -31,6 +31,7 @@ def read_body(body: str | None, body_file: str | None) -> tuple[str, bool]:
     it isn't a terminal, the editor.
 
     Raises:
+        UsageError: there are two bodies, or none and no terminal to show an editor.
         InvalidFieldError: the text isn't UTF-8, far too long, or its file can't be read.
         NothingWrittenError: the editor was left without saving.
     """
@@ -49,6 +50,10 @@ def read_body(body: str | None, body_file: str | None) -> tuple[str, bool]:
             raise InvalidFieldError("body", message) from None
     if not sys.stdin.isatty():
         return _decoded(sys.stdin.buffer, "stdin"), False
+    if not sys.stdout.isatty():  # as in id=$(agent-journal write T): the editor would be captured
+        raise click.UsageError(
+            'there is no body; give it as an argument ("" for none), with --body-file, or on stdin'
+        )
     text = click.edit("", extension=".md")
     if text is None:
         raise NothingWrittenError("the editor was left without saving; nothing was written")
