@@ -160,9 +160,11 @@ class Writer:
         self._connection = connection
         self._before = self._state = read_state(connection)
         self._is_changed = False
+        self._waiting: dict[str, list[tuple[object, ...]]] = {}
 
     def finish(self) -> None:
-        """Keep the state, if anything changed."""
+        """Keep what was put in, and the state, if anything changed."""
+        self._flush()
         if self._is_changed:
             write_state(self._connection, self._state)
 
@@ -192,6 +194,7 @@ class Writer:
             self._put_in(entry)
             return
         key = row[2]
+        self._flush()
         self._connection.execute(
             "UPDATE entries SET sidecar_version = ? WHERE key = ?",
             (pack(entry.version.sidecar), key),
@@ -201,7 +204,18 @@ class Writer:
         self._put_beside(key, entry)
         self._is_changed = True
 
+    def _wait(self, table: str, *row: object) -> None:
+        self._waiting.setdefault(table, []).append(row)
+
+    def _flush(self) -> None:
+        """Insert what waits; a statement for each table is quicker than several for each entry."""
+        for table, rows in self._waiting.items():
+            marks = ", ".join("?" * len(rows[0]))
+            self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - constants
+        self._waiting.clear()
+
     def _take_out(self, key: int, first: int, passages: int) -> None:
+        self._flush()
         execute = self._connection.execute
         (terms,) = execute(
             "SELECT coalesce(sum(length), 0) FROM passages WHERE key >= ? AND key < ?",
@@ -239,25 +253,12 @@ class Writer:
                 *map(pack, (*texts, *folded)),
             ),
         )
-        self._connection.executemany(
-            "INSERT INTO passages VALUES (?, ?, ?, ?, ?)",
-            (
-                (number, key, one.start, one.end, len(one.terms))
-                for number, one in enumerate(entry.passages, first)
-            ),
-        )
-        self._connection.executemany(
-            "INSERT INTO words (rowid, terms) VALUES (?, ?)",
-            ((number, encode_terms(one.terms)) for number, one in enumerate(entry.passages, first)),
-        )
-        self._connection.executemany(
-            "INSERT INTO tags VALUES (?, ?, ?, ?)",
-            (
-                (pack(folded), pack(tag), key, number == 0)
-                for folded, spellings in _by_folded(entry.tags).items()
-                for number, tag in enumerate(spellings)
-            ),
-        )
+        for number, one in enumerate(entry.passages, first):
+            self._wait("passages", number, key, one.start, one.end, len(one.terms))
+            self._wait("words (rowid, terms)", number, encode_terms(one.terms))
+        for tag_folded, spellings in _by_folded(entry.tags).items():
+            for position, tag in enumerate(spellings):
+                self._wait("tags", pack(tag_folded), pack(tag), key, position == 0)
         self._put_beside(key, entry)
         self._state = state._replace(
             entries=state.entries + 1,
@@ -270,10 +271,8 @@ class Writer:
 
     def _put_beside(self, key: int, entry: IndexedEntry) -> None:
         """Put in what may change without the entry's file."""
-        self._connection.executemany(
-            "INSERT INTO problems VALUES (?, ?, ?, ?)",
-            ((key, pack(one.path), one.line, pack(one.reason)) for one in entry.problems),
-        )
+        for one in entry.problems:
+            self._wait("problems", key, pack(one.path), one.line, pack(one.reason))
         if entry.sidecar is not None:
             self._connection.execute(
                 "INSERT INTO sidecars (entry, model, dimension, vector) VALUES (?, ?, ?, ?)",

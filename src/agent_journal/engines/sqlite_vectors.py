@@ -138,7 +138,7 @@ def _sidecars(model: str, dimension: int) -> _Source:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A matrix as it was at one moment; a slot is an entry with its rows.
+    """A matrix as it was at one moment, of passages or of sidecars; a slot is an entry's rows.
 
     Attributes:
         entries, first_rows, first_passages: for each slot.
@@ -174,14 +174,12 @@ class _View:
         best = np.maximum.reduceat(cosines, self.first_rows).astype(np.float64)
         near = selected & ((best >= vector.floor) | np.isin(self.entries, wanted))
         slots = np.flatnonzero(near)
-        passages = self.first_passages[slots] + _offsets(cosines, self.first_rows, slots)
-        passages[self.first_passages[slots] == _NO_PASSAGE] = _NO_PASSAGE
-        nearest.update(
-            (entry, Nearest(cosine, None if passage == _NO_PASSAGE else passage))
-            for entry, cosine, passage in zip(
-                self.entries[slots].tolist(), best[slots].tolist(), passages.tolist(), strict=True
-            )
-        )
+        passages: list[int] | list[None] = [None] * len(slots)
+        if self.first_passages[0] != _NO_PASSAGE:
+            offsets = _offsets(cosines, self.first_rows, slots)
+            passages = (self.first_passages[slots] + offsets).tolist()
+        found = map(Nearest, best[slots].tolist(), passages)
+        nearest.update(zip(self.entries[slots].tolist(), found, strict=True))
         return best[selected]
 
 
