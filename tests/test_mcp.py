@@ -587,6 +587,28 @@ def test_upkeep_that_never_ends_does_not_hold_the_process(config: Path) -> None:
         assert server.leave() == 0
 
 
+def test_a_model_that_never_loads_does_not_hold_the_process(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is still loading at the end is left behind."""
+    assert config
+    monkeypatch.delenv("AGENT_JOURNAL_MODEL")
+    slow = """
+        import sys, threading
+        from agent_journal.engines import use
+        def load_use():
+            print("loading", file=sys.stderr, flush=True)
+            threading.Event().wait()
+        use.load_use = load_use
+    """
+    with Server(slow) as server:
+        server.initialize()
+        server.ask("tools/list")
+        assert server.stderr.readline() == b"loading\n"
+        assert not server.call("journal_search", {})["isError"]
+        assert server.leave() == 0
+
+
 def test_a_server_whose_parent_is_killed_leaves(config: Path) -> None:
     """No orphan stays: the pipe's end is enough, even when the parent could say nothing."""
     assert config

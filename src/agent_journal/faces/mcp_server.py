@@ -162,21 +162,22 @@ def run(settings: Settings, reading: int, writing: int) -> int:
     """
     if refusal := _refusal(settings):
         _log.warning("no tools are offered: %s", refusal)
+    return _leave(anyio.run(_serve, settings, Wire(reading, writing)))
+
+
+async def _serve(settings: Settings, wire: Wire) -> BackgroundJournal:
     journal = BackgroundJournal(lambda: _open(settings))
-    anyio.run(_serve, settings, reading, writing, journal)
+    server = _Service(settings, wire, journal).server()
+    async with wire.open(grace_s=_GRACE_S) as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+        return journal
+
+
+def _leave(journal: BackgroundJournal) -> int:
     if not journal.close(_UPKEEP_GRACE_S) or not _threads_end(_THREADS_GRACE_S):
         logging.shutdown()
         os._exit(0)
     return 0
-
-
-async def _serve(
-    settings: Settings, reading: int, writing: int, journal: BackgroundJournal
-) -> None:
-    wire = Wire(reading, writing)
-    server = _Service(settings, wire, journal).server()
-    async with wire.open(grace_s=_GRACE_S) as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 def _open(settings: Settings) -> Journal:
