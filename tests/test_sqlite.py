@@ -357,7 +357,9 @@ def test_words_alone_need_no_numpy(path: Path) -> None:
         "index = SqliteIndex(Path(sys.argv[1])); index.evidence(['word'], Filters())\n"
         "print(index.count(), 'numpy' in sys.modules)"
     )
-    fill(SqliteIndex(path))
+    index = SqliteIndex(path)
+    fill(index)
+    index.close()
     result = subprocess.run(
         [sys.executable, "-c", program, path], capture_output=True, text=True, check=True
     )
@@ -542,8 +544,10 @@ def test_a_removed_file_is_made_again(index: SqliteIndex, path: Path) -> None:
     assert index.count() == 3
     path.unlink()
     fill(index)
-    assert SqliteIndex(path).count() == 3
-    index.evidence(["word"], Filters(), QUERY)
+    other = SqliteIndex(path)
+    assert other.count() == 3
+    other.close()
+    assert index.evidence(["word"], Filters(), QUERY).compared == 3
 
 
 def test_a_removed_folder_is_made_again(index: SqliteIndex, path: Path) -> None:
