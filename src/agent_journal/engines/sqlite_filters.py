@@ -1,0 +1,52 @@
+"""Filters as SQL: what `Filters.accepts` means, said of the table of entries."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from agent_journal.engines.sqlite_tables import pack
+from agent_journal.model import Filters
+
+_ALL = "1"
+
+
+def condition(connection: sqlite3.Connection, filters: Filters) -> tuple[str, list[object]]:
+    """Return what `entries` has to satisfy, with its parameters; means what `accepts` means."""
+    clauses = [_ALL]
+    parameters: list[object] = []
+    if filters.project:
+        # A project's name holds no slash, so that a whole path never equals one.
+        clauses.append("(project = ? OR project_name = ?)")
+        parameters += [pack(filters.project)] * 2
+    for name in ("agent", "model", "provider", "session"):
+        if wanted := getattr(filters, name):
+            clauses.append(f"{name} = ?")
+            parameters.append(pack(wanted))
+    for bound, comparison in ((filters.since, ">="), (filters.until, "<=")):
+        if bound is not None:
+            clauses.append(f"created {comparison} ?")
+            parameters.append(bound)
+    if filters.tags or filters.any_tags:
+        connection.execute("DELETE FROM wanted_tags")
+        connection.executemany(
+            "INSERT OR IGNORE INTO wanted_tags VALUES (?, ?)",
+            [("all", pack(tag)) for tag in filters.tags]
+            + [("any", pack(tag)) for tag in filters.any_tags],
+        )
+    carriers = "SELECT entry FROM tags WHERE folded IN (SELECT folded FROM wanted_tags WHERE kind ="
+    if filters.any_tags:
+        clauses.append(f"key IN ({carriers} 'any'))")
+    if wanted_tags := len(set(filters.tags)):
+        grouping = " AND is_first GROUP BY entry HAVING count(*) = ?" if wanted_tags > 1 else ""
+        clauses.append(f"key IN ({carriers} 'all'){grouping})")
+        parameters += [wanted_tags] if grouping else []
+    return " AND ".join(clauses), parameters
+
+
+def passing(connection: sqlite3.Connection, filters: Filters) -> set[int] | None:
+    """Return the keys of the entries that pass; None when all do."""
+    clause, parameters = condition(connection, filters)
+    if clause == _ALL:
+        return None
+    rows = connection.execute(f"SELECT key FROM entries WHERE {clause}", parameters)  # noqa: S608 - constants
+    return {key for (key,) in rows}
