@@ -27,6 +27,7 @@ from pydantic import ValidationError
 from agent_journal.config import Settings
 from agent_journal.faces import mcp_tools, provenance
 from agent_journal.faces.background import BackgroundJournal
+from agent_journal.faces.framing import escape_controls
 from agent_journal.faces.mcp_tools import Answer
 from agent_journal.faces.wire import READER, Wire
 from agent_journal.journal import Journal
@@ -108,7 +109,7 @@ class _Service:
 
     async def _answer(self, call: _RawCall, session: ServerSession) -> Answer:
         if self._refusal:
-            return Answer(self._refusal, is_error=True)
+            return Answer(escape_controls(self._refusal), is_error=True)
         caller = await self._caller(session)
         answer = await anyio.to_thread.run_sync(
             mcp_tools.call,
