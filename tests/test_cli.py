@@ -159,7 +159,7 @@ class TestWrite:
             (["T"], b"x" * (cli_input.READ_LIMIT_BYTES + 1), "goes on past 4,194,304 bytes"),
             (["T", "--body-file", "missing.md"], b"", "missing.md can't be read"),
             (["T", "--created", "yesterday"], b"", "'yesterday', which is no date"),
-            (["T", "--created", "0001-01-01T00:00+10:00"], b"", "which is no date"),
+            (["T", "--created", "0001-01-01T00:00+10:00"], b"", "outside the years"),
         ],
     )
     def test_refuses_before_anything_is_written(

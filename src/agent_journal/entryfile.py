@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 
 from agent_journal import frontmatter
+from agent_journal.errors import InvalidFieldError
 from agent_journal.frontmatter import Node
 from agent_journal.model import (
     Draft,
@@ -172,7 +173,7 @@ def _tags(node: Node | None, findings: _Findings) -> tuple[str, ...]:
         return ()
     if node.text is not None:
         parts = node.text.strip().removeprefix("[").removesuffix("]").split(",")
-        return normalise_tags(part.strip("'\" ").removeprefix("#") for part in parts)
+        return normalise_tags(part.strip("'\" ") for part in parts)
     if node.is_mapping:
         findings.add("tags is no list; none are taken", node.line)
         return ()
@@ -206,7 +207,7 @@ def _created(
 def _instant(written: str) -> datetime | None:
     try:
         return to_utc(datetime.fromisoformat(written))
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, InvalidFieldError):
         pass
     found = _INSTANT.fullmatch(written)
     if not found:
@@ -220,5 +221,5 @@ def _instant(written: str) -> datetime | None:
         return to_utc(
             datetime(year, month or 1, day or 1, hour, minute, second, micro, tzinfo=zone)
         )
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, InvalidFieldError):
         return None

@@ -153,7 +153,7 @@ class Entry:
             return self.title
         for line in self.body.splitlines():
             text = line.strip().lstrip("#").strip()
-            if text:
+            if any(character.isalnum() for character in text):
                 return text[:80]
         return self.id
 
@@ -336,6 +336,8 @@ def normalise_body(body: str) -> str:
 def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Trim tags, drop empty ones, and join those that differ only in case; order is kept.
 
+    A leading ``#``, as people write tags, is no part of one.
+
     Raises:
         InvalidFieldError: a single string was given, or something that is no string.
     """
@@ -344,15 +346,23 @@ def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
     first_spelling: dict[str, str] = {}
     for tag in tags:
         _require_text("tags", tag)
-        trimmed = " ".join(tag.split())
+        trimmed = " ".join(tag.split()).lstrip("# ")
         if trimmed:
             first_spelling.setdefault(fold(trimmed), trimmed)
     return tuple(first_spelling.values())
 
 
 def to_utc(instant: datetime) -> datetime:
-    """Return an instant in UTC, cut to whole milliseconds; without a zone it counts as UTC."""
-    aware = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    """Return an instant in UTC, cut to whole milliseconds; without a zone it counts as UTC.
+
+    Raises:
+        InvalidFieldError: it lies outside the calendar in UTC.
+    """
+    try:
+        aware = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    except OverflowError:
+        message = f"created is {instant}, which lies outside the years 1 to 9999 in UTC"
+        raise InvalidFieldError("created", message) from None
     return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
 
 
@@ -391,7 +401,7 @@ def _resolve(name: str, value: str | datetime | None, now: datetime) -> int | No
         if age := _AGE.fullmatch(text):
             return to_milliseconds(to_utc(now - int(age[1]) * _AGE_UNITS[age[2].lower()]))
         instant = to_milliseconds(to_utc(datetime.fromisoformat(text)))
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, InvalidFieldError):
         raise InvalidDateError(name, value) from None
     if name == "until" and _DATE_ONLY.fullmatch(text):
         return instant + 86_400_000 - 1

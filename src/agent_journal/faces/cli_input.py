@@ -94,14 +94,14 @@ def parse_created(value: str | None) -> datetime | None:
         return None
     try:
         return to_utc(datetime.fromisoformat(value.strip()))
-    except (ValueError, OverflowError):
+    except ValueError:
         message = f"created is {value[:80]!r}, which is no date; use 2026-01-31T18:00Z"
         raise InvalidFieldError("created", message) from None
 
 
 def split_tags(values: Iterable[str]) -> tuple[str, ...]:
     """Return tags given as repeated options or comma lists, with or without a leading ``#``."""
-    return tuple(part.strip().removeprefix("#") for value in values for part in value.split(","))
+    return tuple(part for value in values for part in value.split(","))
 
 
 def current_project() -> str:
