@@ -140,12 +140,10 @@ class JournalMachine(RuleBasedStateMachine):
         shutil.rmtree(self.home)
 
 
-class TestJournalMachine(JournalMachine.TestCase):  # type: ignore[misc,name-defined] # made by hypothesis
-    """A journal is a dictionary that survives everything but deleting the files themselves."""
-
-    settings = settings(
-        max_examples=40,
-        stateful_step_count=25,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
+JournalMachine.TestCase.settings = settings(
+    max_examples=40,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestJournalMachine = JournalMachine.TestCase

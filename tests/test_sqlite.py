@@ -631,7 +631,7 @@ def test_an_sqlite_that_lacks_something_is_refused(
         return sqlite3.connect(*args, factory=factory, **options)
 
     with pytest.raises(IndexUnavailableError) as refused:
-        SqliteIndex(path, connect=connect)
+        SqliteIndex(path, connect=connect).count()
     assert refused.value.path == str(path)
     after = SqliteIndex(path)
     assert after.count() == 3 * exists
@@ -666,7 +666,7 @@ def test_a_place_where_every_new_file_is_damaged_is_told(path: Path) -> None:
     with pytest.raises(IndexUnavailableError, match="every time"):
         SqliteIndex(
             path, connect=lambda *args, **more: sqlite3.connect(*args, factory=Failing, **more)
-        )
+        ).count()
 
 
 def as_nobody(act: Callable[[], None]) -> str:
@@ -702,6 +702,7 @@ def test_a_place_that_cannot_be_written_is_refused() -> None:
             "IndexUnavailableError: "
         )
         index = SqliteIndex(folder / "i.sqlite3")
+        index.count()
         index.close()
         assert as_nobody(lambda: fill(SqliteIndex(folder / "i.sqlite3"))).startswith(
             "IndexUnavailableError: "
@@ -717,10 +718,10 @@ def test_a_file_in_the_folders_place_is_told(tmp_path: Path) -> None:
     """A folder that can't be made makes the index unavailable, when opening and later."""
     (tmp_path / "file").touch()
     with pytest.raises(IndexUnavailableError):
-        SqliteIndex(tmp_path / "file" / "i.sqlite3")
+        SqliteIndex(tmp_path / "file" / "i.sqlite3").count()
     (tmp_path / "folder.sqlite3").mkdir()
     with pytest.raises(IndexUnavailableError):
-        SqliteIndex(tmp_path / "folder.sqlite3")
+        SqliteIndex(tmp_path / "folder.sqlite3").count()
 
 
 def test_a_folder_that_became_a_file_is_told(index: SqliteIndex, path: Path) -> None:
@@ -761,7 +762,7 @@ def test_a_lock_that_is_never_released_is_told(path: Path) -> None:
     assert index.count() == 4
     stuck.close()
     with sqlite_file._lock_file(path, 0), pytest.raises(IndexUnavailableError):
-        SqliteIndex(path, timeout_s=0.05)
+        SqliteIndex(path, timeout_s=0.05).count()
     index.close()
 
 
@@ -893,7 +894,7 @@ def test_only_unused_indexes_are_removed(tmp_path: Path) -> None:
     connection.close()
     for file in tmp_path.iterdir():
         os.utime(file, (1, 1))
-    SqliteIndex(tmp_path / "used.sqlite3").close()
+    SqliteIndex(tmp_path / "used.sqlite3").count()
     old, kept = tmp_path / "old.sqlite3", tmp_path / "kept.sqlite3"
     with sqlite_file._lock_file(old, 0):
         assert remove_unused(tmp_path, older_than_days=30, keep=kept) == []
@@ -909,7 +910,7 @@ def test_an_index_used_while_its_lock_is_taken_stays(
 ) -> None:
     """Its age is looked at again under the lock; only the moment of its use is made up."""
     path = tmp_path / "old.sqlite3"
-    SqliteIndex(path).close()
+    SqliteIndex(path).count()
     os.utime(path, (1, 1))
     monkeypatch.setattr(fcntl, "flock", lambda *_: os.utime(path))
     assert remove_unused(tmp_path, older_than_days=30, keep=tmp_path / "other") == []

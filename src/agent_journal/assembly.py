@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_journal.config import Settings, load_settings
 from agent_journal.engines.files import FileStore
-from agent_journal.errors import IndexUnavailableError
 from agent_journal.journal import Journal
 
 if TYPE_CHECKING:
@@ -19,13 +17,12 @@ if TYPE_CHECKING:
 INDEX_UNUSED_DAYS = 30
 """Index files that nobody opened for so long are removed; they can be made again."""
 
-_log = logging.getLogger("agent_journal")
-
 
 def open_journal(where: Settings | Path | str | None = None) -> Journal:
     """Open a journal; nothing is created until something is written.
 
-    Slow parts come later: the index at once, numpy and the model at the first search by meaning.
+    Slow parts come later: the index at the first search, numpy and the model at the first one by
+    meaning. An index that can't be kept on disk is kept in memory, and every answer says so.
 
     Args:
         where: the journal folder, or whole settings. None means what the environment and the
@@ -41,19 +38,8 @@ def open_journal(where: Settings | Path | str | None = None) -> Journal:
         settings = load_settings(os.environ, journal=folder)
         if settings.error and folder is None:
             raise settings.error
-    notices = []
-    try:
-        index = _open_index(settings)
-    except IndexUnavailableError as error:
-        notices.append(f"{error}; searching from memory")
-        _log.warning(notices[-1])
-        index = _memory_index()
     return Journal(
-        FileStore(settings.folder),
-        index,
-        _loader(settings),
-        fallback=_memory_index,
-        notices=notices,
+        FileStore(settings.folder), _index(settings), _loader(settings), fallback=_memory_index
     )
 
 
@@ -65,16 +51,15 @@ def index_path(settings: Settings) -> Path:
     return settings.index_folder / f"{name}-v{SCHEMA_VERSION}.sqlite3"
 
 
-def _open_index(settings: Settings) -> Index:
+def _index(settings: Settings) -> Index:
     from agent_journal.engines.sqlite import (  # noqa: PLC0415 - chosen here
         SqliteIndex,
         remove_unused,
     )
 
     path = index_path(settings)
-    index = SqliteIndex(path)
     remove_unused(path.parent, older_than_days=INDEX_UNUSED_DAYS, keep=path)
-    return index
+    return SqliteIndex(path)
 
 
 def _memory_index() -> Index:

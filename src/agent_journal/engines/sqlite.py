@@ -53,18 +53,16 @@ _T = TypeVar("_T")
 class SqliteIndex:
     """An `Index` in a file that any number of threads and processes may use at once.
 
-    A damaged file is removed and built anew, said once in the log; callers find the index empty.
-    Every method may raise `IndexUnavailableError`: the disk is full, the folder was made read-only,
-    or another process holds the lock for too long.
+    Nothing is opened or made before the first use. A damaged file is removed and built anew, said
+    once in the log; callers find the index empty. Every method may raise `IndexUnavailableError`:
+    the disk is full, the folder can't be written, this SQLite lacks FTS5 or WAL, or another process
+    holds the lock for too long.
 
     Args:
         path: the file; it and its folder are made when they are missing.
         connect: `sqlite3.connect`, or what stands in for it.
         timeout_s: the longest wait for another process's lock.
         clock: seconds since the epoch, for leases.
-
-    Raises:
-        IndexUnavailableError: the file can't be written, or this SQLite lacks FTS5 or WAL.
     """
 
     def __init__(

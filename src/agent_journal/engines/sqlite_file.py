@@ -81,16 +81,13 @@ class _Held:
 
 
 class SharedFile:
-    """Runs transactions on the file, from any thread and after a fork.
+    """Runs transactions on the file, from any thread and after a fork; opened by the first one.
 
     Args:
         path: the database; its folder is made (mode 0700) when it is missing.
         layout: what it holds.
         connect: `sqlite3.connect`, or what stands in for it.
         timeout_s: the longest wait for another process's lock.
-
-    Raises:
-        IndexUnavailableError: the file can't be made or used here.
     """
 
     def __init__(
@@ -111,7 +108,6 @@ class SharedFile:
         self._inherited: list[list[_Held]] = []
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self.read(lambda _: None)
 
     def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Return what the work returns; all that it reads is of one moment.
