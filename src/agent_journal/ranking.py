@@ -6,7 +6,7 @@ How the numbers below were found, and what they reach, stands in ``docs/search.m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agent_journal.model import EntryId, FoundBy
@@ -116,48 +116,50 @@ def _lexical(evidence: Evidence, rarities: Sequence[float]) -> dict[int, tuple[f
     passages = evidence.passages
     flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
     tops = [rarity * (_K1 + 1) for rarity in rarities]
-    of_passage: dict[int, float] = {}
+    dampings = {key: flat + slope * facts[3] for key, facts in passages.items()}
+    of_passage = dict.fromkeys(passages, 0.0)
     for passage, term, occurrences in evidence.postings:
-        damping = flat + slope * passages[passage].length
-        weight = tops[term] * occurrences / (occurrences + damping)
-        of_passage[passage] = of_passage.get(passage, 0.0) + weight
+        of_passage[passage] += tops[term] * occurrences / (occurrences + dampings[passage])
     best: dict[int, tuple[float, int]] = {}
     several: set[int] = set()
     for passage, weight in of_passage.items():
+        if not weight:  # only its vector speaks of it
+            continue
         entry, start, _, _ = passages[passage]
         rival = best.get(entry)
-        if rival is not None:
-            several.add(entry)
-        if rival is None or (weight, -start) > (rival[0], -passages[rival[1]].start):
+        if rival is None:
             best[entry] = (weight, passage)
-    expected = sum(rarities) or 1.0
-    anywhere = _anywhere(evidence, tops, several) if several else {}
-    return {
-        entry: (_strength(weight, anywhere.get(entry, weight), expected), passage)
-        for entry, (weight, passage) in best.items()
-    }
+            continue
+        several.add(entry)
+        if (weight, -start) > (rival[0], -passages[rival[1]].start):
+            best[entry] = (weight, passage)
+    anywhere = _anywhere(evidence, tops, dampings, several) if several else {}
+    factor = _LEXICAL_WEIGHT / (sum(rarities) or 1.0)
+    strengths: dict[int, tuple[float, int]] = {}
+    for entry, (weight, passage) in best.items():
+        said = weight
+        if entry in several:
+            said += _ELSEWHERE * max(anywhere[entry] - weight, 0.0)
+        strengths[entry] = (factor * said**_LEXICAL_POWER, passage)
+    return strengths
 
 
-def _anywhere(evidence: Evidence, tops: Sequence[float], among: set[int]) -> dict[int, float]:
+def _anywhere(
+    evidence: Evidence, tops: Sequence[float], dampings: Mapping[int, float], among: set[int]
+) -> dict[int, float]:
     """Return, for some entries, what their terms weigh, each where it weighs most."""
-    flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
+    owners = {key: facts[0] for key, facts in evidence.passages.items() if facts[0] in among}
     most: dict[tuple[int, int], float] = {}
     for passage, term, occurrences in evidence.postings:
-        entry, _, _, length = evidence.passages[passage]
-        if entry in among:
-            weight = tops[term] * occurrences / (occurrences + flat + slope * length)
+        entry = owners.get(passage)
+        if entry is not None:
+            weight = tops[term] * occurrences / (occurrences + dampings[passage])
             if weight > most.get((entry, term), 0.0):
                 most[entry, term] = weight
     total: dict[int, float] = {}
     for (entry, _), weight in most.items():
         total[entry] = total.get(entry, 0.0) + weight
     return total
-
-
-def _strength(best: float, anywhere: float, expected: float) -> float:
-    """Weigh what an entry's best passage and all of it together say against the whole query."""
-    said = best + _ELSEWHERE * max(anywhere - best, 0.0)
-    return float(_LEXICAL_WEIGHT * said**_LEXICAL_POWER / expected)
 
 
 def _ordinary_cosine(evidence: Evidence, baseline: Baseline | None) -> tuple[float, float]:
