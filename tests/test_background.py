@@ -14,7 +14,7 @@ from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.engines.loading import BackgroundLoader, NoEmbedder
 from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.errors import IndexUnavailableError
-from agent_journal.faces.background import BackgroundJournal
+from agent_journal.faces.mcp.background import BackgroundJournal
 from agent_journal.journal import Journal
 from agent_journal.model import Draft
 from agent_journal.ports import EmbedderLoader

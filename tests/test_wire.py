@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 
-from agent_journal.faces.wire import READER, MalformedLineError, Wire, parse, render
+from agent_journal.faces.mcp.wire import READER, MalformedLineError, Wire, parse, render
 
 BOUND_S = 20.0
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'

@@ -17,8 +17,8 @@ from click.shell_completion import (
 )
 
 from agent_journal.errors import AmbiguousIdError, JournalError
-from agent_journal.faces.cli_call import Call
-from agent_journal.faces.cli_output import PROGRAM
+from agent_journal.faces.cli.call import Call
+from agent_journal.faces.cli.output import PROGRAM
 from agent_journal.faces.framing import escape_controls, one_line
 from agent_journal.model import EntryId, Query, fold
 

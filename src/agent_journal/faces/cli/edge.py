@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import click
 
 from agent_journal.errors import JournalError
-from agent_journal.faces.cli_commands import commands
-from agent_journal.faces.cli_errors import (
+from agent_journal.faces.cli.commands import commands
+from agent_journal.faces.cli.errors import (
     INTERNAL,
     INTERRUPTED,
     NOTHING,
@@ -18,15 +18,15 @@ from agent_journal.faces.cli_errors import (
     OutputFailedError,
     exit_code,
 )
-from agent_journal.faces.cli_input import NothingWrittenError
-from agent_journal.faces.cli_output import (
+from agent_journal.faces.cli.input import NothingWrittenError
+from agent_journal.faces.cli.output import (
     PROGRAM,
     forget_stdout,
     print_json,
     say,
     say_error,
 )
-from agent_journal.faces.cli_shapes import error_shape
+from agent_journal.faces.cli.shapes import error_shape
 
 _COMPLETION_VARIABLE = "_AGENT_JOURNAL_COMPLETE"  # as in cli_completion, which is slow to import
 
@@ -50,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
 def _invoke(arguments: Sequence[str]) -> int:
     # Not `Group.main`: it ends the process with a code of its own when a pipe is closed.
     if instruction := os.environ.get(_COMPLETION_VARIABLE):
-        from agent_journal.faces.cli_completion import respond  # noqa: PLC0415 - for shells only
+        from agent_journal.faces.cli.completion import respond  # noqa: PLC0415 - for shells only
 
         return respond(commands, instruction)
     try:

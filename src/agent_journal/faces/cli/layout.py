@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_journal.faces.cli_shapes import encode, path_of, plain
+from agent_journal.faces.cli.shapes import encode, path_of, plain
 from agent_journal.faces.framing import escape_controls, one_line
 from agent_journal.model import Entry, Hit, Problem, SearchPage, project_name, timestamp
 

@@ -8,8 +8,8 @@ import sys
 def main() -> int:
     """Run the command line with the process's arguments; return the exit code."""
     try:
-        from agent_journal.faces.cli_edge import run  # noqa: PLC0415 - the first 0.1 s count too
-        from agent_journal.faces.cli_output import prepare_streams  # noqa: PLC0415 - as above
+        from agent_journal.faces.cli.edge import run  # noqa: PLC0415 - the first 0.1 s count too
+        from agent_journal.faces.cli.output import prepare_streams  # noqa: PLC0415 - as above
 
         prepare_streams()
         return run(sys.argv[1:])

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from agent_journal.errors import EmbedderUnavailableError, JournalError, JournalUnavailableError
-from agent_journal.faces import cli_layout, cli_shapes
-from agent_journal.faces.cli_call import Call
-from agent_journal.faces.cli_errors import MEANINGS, NOTHING, OK
-from agent_journal.faces.cli_input import (
+from agent_journal.faces.cli import layout, shapes
+from agent_journal.faces.cli.call import Call
+from agent_journal.faces.cli.errors import MEANINGS, NOTHING, OK
+from agent_journal.faces.cli.input import (
     current_project,
     parse_created,
     read_body,
     rescued,
     split_tags,
 )
-from agent_journal.faces.cli_layout import Line
-from agent_journal.faces.cli_options import (
+from agent_journal.faces.cli.layout import Line
+from agent_journal.faces.cli.options import (
     Filters,
     Origin,
     filter_options,
@@ -30,7 +30,7 @@ from agent_journal.faces.cli_options import (
     shared_options,
     tag_option,
 )
-from agent_journal.faces.cli_output import PROGRAM, progress_bar, say, say_warning, waiting
+from agent_journal.faces.cli.output import PROGRAM, progress_bar, say, say_warning, waiting
 from agent_journal.model import Draft, Provenance, Query
 
 if TYPE_CHECKING:
@@ -125,11 +125,11 @@ def write(
     with rescued(text) if is_typed else nullcontext(), call.journal(settings) as journal:
         entry = journal.write(replace(draft, body=text))
     try:
-        shape = cli_shapes.written_shape(entry, settings.folder)
+        shape = shapes.written_shape(entry, settings.folder)
         call.answer(shape, [Line(((entry.id, ""),), verbatim=True)])
     finally:
         if not call.as_json:
-            say(f"written to {cli_shapes.path_of(entry.id, settings.folder)}")
+            say(f"written to {shapes.path_of(entry.id, settings.folder)}")
     return OK
 
 
@@ -178,9 +178,9 @@ def read(context: click.Context, ids: tuple[str, ...]) -> int:
     lines: list[Line] = []
     for entry in entries:
         lines += [Line(), Line((("-" * 40, "dim"),)), Line()] if lines else []
-        lines += cli_layout.entry_lines(entry, settings.folder)
-    shapes = [cli_shapes.entry_shape(entry, settings.folder) for entry in entries]
-    call.answer({"entries": [*shapes]}, lines)
+        lines += layout.entry_lines(entry, settings.folder)
+    found = [shapes.entry_shape(entry, settings.folder) for entry in entries]
+    call.answer({"entries": [*found]}, lines)
     return OK
 
 
@@ -193,7 +193,7 @@ def tags(context: click.Context) -> int:
     settings = call.settings(lexical=True)
     with call.journal(settings, current=True) as journal:
         page = journal.search(Query(limit=1))
-    call.answer(cli_shapes.tags_shape(page), cli_layout.tag_lines(page.tags))
+    call.answer(shapes.tags_shape(page), layout.tag_lines(page.tags))
     if not call.as_json:
         for notice in page.notices:
             say(f"note: {notice}")
@@ -213,8 +213,8 @@ def status(context: click.Context) -> int:
         found = journal.status(wait_s=MODEL_WAIT_S)
     warnings = logs.latest(_WARNINGS_SHOWN)
     call.answer(
-        cli_shapes.status_shape(found, settings, warnings),
-        cli_layout.status_lines(found, settings, warnings),
+        shapes.status_shape(found, settings, warnings),
+        layout.status_lines(found, settings, warnings),
     )
     return OK
 
@@ -233,8 +233,8 @@ def check(context: click.Context, *, fix: bool) -> int:
     call = Call(context)
     with call.journal(call.settings(lexical=True)) as journal, progress_bar("Checking") as progress:
         problems = journal.check(fix=fix, progress=progress)
-    shapes = [cli_shapes.problem_shape(problem) for problem in problems]
-    call.answer({"problems": [*shapes]}, cli_layout.problem_lines(problems))
+    found = [shapes.problem_shape(problem) for problem in problems]
+    call.answer({"problems": [*found]}, layout.problem_lines(problems))
     if not problems and not call.as_json:
         say("no problems")
     return NOTHING if problems else OK
@@ -259,8 +259,8 @@ def reindex(context: click.Context) -> int:
         except (EmbedderUnavailableError, JournalUnavailableError) as error:
             reason = str(error)
     call.answer(
-        cli_shapes.changes_shape(changes, embedded=embedded, reason=reason),
-        cli_layout.changes_lines(changes, embedded=embedded, reason=reason),
+        shapes.changes_shape(changes, embedded=embedded, reason=reason),
+        layout.changes_lines(changes, embedded=embedded, reason=reason),
     )
     return OK
 
@@ -287,9 +287,9 @@ def mcp(context: click.Context) -> int:
 @click.pass_context
 def completion(context: click.Context, shell: str) -> int:
     """Print a shell's completion script."""
-    from agent_journal.faces import cli_completion  # noqa: PLC0415 - only here
+    from agent_journal.faces.cli import completion  # noqa: PLC0415 - only here
 
-    script = cli_completion.script(commands, shell)
+    script = completion.script(commands, shell)
     Call(context).answer({"shell": shell, "script": script}, [Line(((script, ""),), verbatim=True)])
     return OK
 
@@ -306,8 +306,8 @@ def _search(call: Call, text: str, filters: Filters, *, lexical: bool) -> int:
         with waiting("Loading the model") if by_meaning else nullcontext():
             page = journal.search(query, wait_s=SEARCH_WAIT_S)
         call.answer(
-            cli_shapes.page_shape(page, settings.folder),
-            cli_layout.page_lines(page, _wanted(text)),
+            shapes.page_shape(page, settings.folder),
+            layout.page_lines(page, _wanted(text)),
         )
         if by_meaning and page.backlog:
             _work_off(journal)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
-from agent_journal.faces.cli_errors import OutputFailedError
-from agent_journal.faces.cli_layout import Line
-from agent_journal.faces.cli_shapes import Json, encode
+from agent_journal.faces.cli.errors import OutputFailedError
+from agent_journal.faces.cli.layout import Line
+from agent_journal.faces.cli.shapes import Json, encode
 from agent_journal.faces.framing import escape_controls, one_line
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent_journal.errors import JournalError, StorageError
-from agent_journal.faces import mcp_answers
 from agent_journal.faces.framing import escape_controls
-from agent_journal.faces.mcp_arguments import Arguments, RefusedCallError
+from agent_journal.faces.mcp import answers
+from agent_journal.faces.mcp.arguments import Arguments, RefusedCallError
 from agent_journal.journal import Journal
 from agent_journal.model import LIMIT_DEFAULT, LIMIT_MAX, Draft, Provenance, Query
 
@@ -168,14 +168,14 @@ def _run(name: str, raw: object, open_journal: Callable[[], Journal], caller: Pr
             tags=arguments.tags("tags"),
             provenance=caller,
         )
-        return Answer(mcp_answers.written(open_journal().write(draft)), leaves_work=True)
+        return Answer(answers.written(open_journal().write(draft)), leaves_work=True)
     if tool is _READ:
         entry_id = arguments.required_text("id").strip()
         offset = arguments.number("offset") or 0
-        return Answer(mcp_answers.shown(open_journal().read(entry_id), offset))
+        return Answer(answers.shown(open_journal().read(entry_id), offset))
     query = _query(arguments)
     page = open_journal().search(query)
-    text = mcp_answers.found(page, query, caller.project)
+    text = answers.found(page, query, caller.project)
     return Answer(text, leaves_work=page.backlog > 0)
 
 

@@ -32,7 +32,7 @@ def serve(settings: Settings) -> int:
     except OSError as error:
         _log.warning("stdin or stdout is closed: %s", error.strerror)
         return 1
-    from agent_journal.faces.mcp_server import run  # noqa: PLC0415 - the SDK takes about a second
+    from agent_journal.faces.mcp.server import run  # noqa: PLC0415 - the SDK takes about a second
 
     return run(settings, reading, writing)
 

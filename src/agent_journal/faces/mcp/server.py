@@ -25,11 +25,12 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from agent_journal.config import Settings
-from agent_journal.faces import mcp_tools, provenance
-from agent_journal.faces.background import BackgroundJournal
+from agent_journal.faces import provenance
 from agent_journal.faces.framing import escape_controls
-from agent_journal.faces.mcp_tools import Answer
-from agent_journal.faces.wire import READER, Wire
+from agent_journal.faces.mcp import tools
+from agent_journal.faces.mcp.background import BackgroundJournal
+from agent_journal.faces.mcp.tools import Answer
+from agent_journal.faces.mcp.wire import READER, Wire
 from agent_journal.journal import Journal
 from agent_journal.model import Provenance
 
@@ -60,7 +61,7 @@ class _Service:
         self._journal = journal
         self._refusal = _refusal(settings)
         self._tools = (
-            () if self._refusal else mcp_tools.definitions([tag.name for tag in settings.tags])
+            () if self._refusal else tools.definitions([tag.name for tag in settings.tags])
         )
         self._limiter = anyio.CapacityLimiter(_CALLS_AT_ONCE)
         self._said = provenance.from_environment(os.environ)
@@ -112,7 +113,7 @@ class _Service:
             return Answer(escape_controls(self._refusal), is_error=True)
         caller = await self._caller(session)
         answer = await anyio.to_thread.run_sync(
-            mcp_tools.call,
+            tools.call,
             call.name,
             call.arguments,
             self._journal.get,
@@ -195,7 +196,7 @@ def _refusal(settings: Settings) -> str:
     return f'the journal is disabled; set "enabled": true under "journal" in {settings.config_path}'
 
 
-def _definition(tool: mcp_tools.Tool) -> types.Tool:
+def _definition(tool: tools.Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         description=tool.description,

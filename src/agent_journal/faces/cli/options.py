@@ -171,14 +171,14 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
 
 
 def _tags_begun(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from agent_journal.faces import cli_completion  # noqa: PLC0415 - only when a shell asks
+    from agent_journal.faces.cli import completion  # noqa: PLC0415 - only when a shell asks
 
-    return cli_completion.tags(context, incomplete)
+    return completion.tags(context, incomplete)
 
 
 def _ids_begun(
     context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem[str]]:
-    from agent_journal.faces import cli_completion  # noqa: PLC0415 - only when a shell asks
+    from agent_journal.faces.cli import completion  # noqa: PLC0415 - only when a shell asks
 
-    return cli_completion.ids(context, incomplete)
+    return completion.ids(context, incomplete)
