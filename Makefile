@@ -38,6 +38,9 @@ check: setup ## Run linters, types and layer contracts
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
+	$(BIN)/mypy bench/speed
+	$(BIN)/mypy bench/retrieval
+	$(BIN)/mypy demo/demo.py
 	$(BIN)/lint-imports
 
 fix: setup ## Format the code and mend what the linter can
@@ -45,8 +48,8 @@ fix: setup ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix $(CODE)
 
 bench: setup ## Measure speed and retrieval, beside a baseline from the same run
-	@for script in $(wildcard bench/speed.py bench/speed/__main__.py bench/retrieval.py bench/retrieval/__main__.py); do \
-		echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	$(BIN)/python bench/speed
+	$(BIN)/python bench/retrieval
 
 prove: setup $(NODE) ## Run the longer proofs: many processes, many crashes, many examples
 	$(BIN)/pytest -m prove --timeout=1800

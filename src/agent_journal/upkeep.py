@@ -31,6 +31,9 @@ SEED_MODEL = "Xenova/paraphrase-multilingual-MiniLM-L12-v2"
 SEED_DIMENSION = 384
 """The original compares whatever has this length, so that others would spoil its search."""
 
+ANALYSIS_VERSION = 1
+"""To be raised with every change of what `analyse` makes of an entry: indexes are named by it."""
+
 _BATCH = 256  # entries indexed in one transaction, so that others wait at most about 0.1 s for it
 _CLAIM = 16  # entries taken from the backlog at once: the most that a crash or a race does twice
 _LEASE_S = 120.0  # 16 entries of 1 MiB take about 100 s; a crashed process's are free after it
