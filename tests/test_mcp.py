@@ -473,8 +473,9 @@ def test_nothing_slow_is_imported_to_list_tools() -> None:
 
 
 HELD = """
-    import os, sys
+    import os, signal, sys
     from agent_journal.faces.mcp import tools as mcp_tools
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     original = mcp_tools.call
     def call(name, *rest):
         if name == "journal_write":

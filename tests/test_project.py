@@ -220,6 +220,17 @@ def test_the_package_is_cheap_to_import() -> None:
     assert run(sys.executable, "-c", program) == "[]\n"
 
 
+def test_no_statement_numbers_its_parameters() -> None:
+    """``?1`` with a sequence warns from Python 3.12 on, and is an error in 3.14."""
+    numbered = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for number, line in enumerate(text_of(path).splitlines(), 1)
+        if re.search(r"\?[0-9]", line)
+    ]
+    assert numbered == []
+
+
 def test_versions_agree() -> None:
     """The installed version is the project's, and the changelog speaks of it."""
     version = PYPROJECT["project"]["version"]

@@ -199,11 +199,11 @@ class SqliteIndex:
             # A lease from the future was given before the clock was set back: it does not count.
             rows = connection.execute(
                 "SELECT key, id FROM entries WHERE NOT EXISTS"
-                " (SELECT 1 FROM vectors WHERE embedder = ?1 AND entry = entries.key)"
-                " AND NOT EXISTS (SELECT 1 FROM leases WHERE embedder = ?1"
-                " AND entry = entries.key AND since <= ?2 AND until > ?2)"
-                " ORDER BY created DESC, id DESC LIMIT ?3",
-                (embedder, now, max(limit, 0)),
+                " (SELECT 1 FROM vectors WHERE embedder = ? AND entry = entries.key)"
+                " AND NOT EXISTS (SELECT 1 FROM leases WHERE embedder = ?"
+                " AND entry = entries.key AND since <= ? AND until > ?)"
+                " ORDER BY created DESC, id DESC LIMIT ?",
+                (embedder, embedder, now, now, max(limit, 0)),
             ).fetchall()
             connection.executemany(
                 "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)",
