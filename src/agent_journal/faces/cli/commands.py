@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from agent_journal.journal import Journal
 
 BACKLOG_LIMIT_S = 1.0
-"""How long a search goes on making vectors once its answer is printed and the model is loaded."""
+"""How long a search makes vectors that are missing, once the model is loaded, before it answers."""
 
 SEARCH_WAIT_S = 10.0
 """How long a search waits for the model, which each process loads anew: usually about a second."""
@@ -302,15 +302,14 @@ def _search(call: Call, text: str, filters: Filters, *, lexical: bool) -> int:
     query = Query(text=text, **filters)
     settings = call.settings(lexical=lexical or not query.text)
     by_meaning = settings.model != "none"
-    with call.journal(settings, current=True, warm=by_meaning) as journal:
-        with waiting("Loading the model") if by_meaning else nullcontext():
-            page = journal.search(query, wait_s=SEARCH_WAIT_S)
-        call.answer(
-            shapes.page_shape(page, settings.folder),
-            layout.page_lines(page, _wanted(text)),
-        )
-        if by_meaning and page.backlog:
-            _work_off(journal)
+    waits = waiting("Loading the model") if by_meaning else nullcontext()
+    with call.journal(settings, current=True, warm=by_meaning) as journal, waits:
+        # Vectors first, so that what was written a moment ago is found by meaning, too.
+        failure = _work_off(journal) if by_meaning else ""
+        page = journal.search(query, wait_s=0.0)
+    if failure:
+        say_warning(f"vectors could not be made: {failure}")
+    call.answer(shapes.page_shape(page, settings.folder), layout.page_lines(page, _wanted(text)))
     return OK if page.hits else NOTHING
 
 
@@ -320,14 +319,15 @@ def _wanted(text: str) -> frozenset[str]:
     return frozenset(words.query_terms(text))
 
 
-def _work_off(journal: Journal) -> None:
-    """Make some of the missing vectors, now that the answer is out; its exit code stands."""
+def _work_off(journal: Journal) -> str:
+    """Wait for the model and make some of the missing vectors; return what went wrong."""
     try:
-        journal.work_backlog(wait_s=0, limit_s=BACKLOG_LIMIT_S)
+        journal.work_backlog(wait_s=SEARCH_WAIT_S, limit_s=BACKLOG_LIMIT_S)
+    except (EmbedderUnavailableError, JournalUnavailableError):
+        return ""  # the answer says so
     except JournalError as error:
-        say_warning(f"vectors could not be made: {error}")
-    except KeyboardInterrupt:
-        return
+        return str(error)
+    return ""
 
 
 def _provenance(origin: Origin) -> Provenance:
