@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -334,8 +336,14 @@ def test_check_removes_only_old_temporary_files(journal: Journal, folder: Path) 
     """`fix` clears what crashed writers left more than a day ago, and nothing else."""
     entry = journal.write(Draft("good"))
     before = sorted(folder.iterdir())
+    temporary = [folder / f".agent-journal-1-{name}.tmp" for name in ("young", "old")]
+    for file, hours in zip(temporary, (23, 25), strict=True):
+        file.write_text("half an entry", encoding="utf-8")
+        os.utime(file, (time.time() - hours * 3600,) * 2)
+    assert journal.check() == []
+    assert sorted(folder.iterdir()) == sorted([*before, *temporary])
     assert journal.check(fix=True) == []
-    assert sorted(folder.iterdir()) == before
+    assert sorted(folder.iterdir()) == sorted([*before, temporary[0]])
     assert journal.read(entry.id) == entry
 
 

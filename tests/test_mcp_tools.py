@@ -35,6 +35,7 @@ from agent_journal.model import (
     SearchPage,
     normalise_tags,
 )
+from agent_journal.ports import Embedder
 
 NOW = datetime(2026, 5, 10, 12, 0, tzinfo=UTC)
 CALLER = Provenance(project="/work/shop", agent="tester")
@@ -436,6 +437,24 @@ class TestCalls:
         assert "Traceback" not in answer.text
         assert len(answer.text) < 300
 
+    def test_a_model_that_is_loading_is_waited_for_two_seconds(self, tmp_path: Path) -> None:
+        """Then the answer is lexical and says so."""
+        waits = []
+
+        class Loading:
+            """A loader that notes what it is asked for, and never gets anywhere."""
+
+            def get(self, wait_s: float) -> Embedder:
+                waits.append(wait_s)
+                raise errors.EmbedderUnavailableError("the model is still loading", loading=True)
+
+        with Journal(FileStore(tmp_path), MemoryIndex(), Loading()) as journal:
+            journal.write(Draft("lockfile"))
+            answer = call(journal, "journal_search", {"text": "lockfile"})
+        assert max(waits) == 2.0
+        assert "1 entry matches" in answer.text
+        assert "Mode: lexical (the model is still loading)." in answer.text
+
     def test_mistakes_write_nothing(self, journal: Journal, tmp_path: Path) -> None:
         """A refused call leaves no trace; the journal isn't even opened for it."""
         call(journal, "journal_write", {"title": "", "body": "x"})
@@ -544,7 +563,7 @@ class TestReading:
         pieces, offset = [], 0
         while True:
             text = mcp_answers.shown(entry(body, title="漢" * 300, project="p" * 900), offset)
-            assert len(text.encode()) <= mcp_answers.READ_LIMIT_BYTES
+            assert len(text.encode()) <= 40_000
             piece = quoted(text)
             pieces.append(piece)
             cut = re.search(r"\nCut here; to read on, give offset (\d+)\.$", text)

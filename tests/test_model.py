@@ -115,6 +115,7 @@ def test_a_query_is_clamped_and_none_filters_nothing() -> None:
     assert (query.text, query.project, query.tags) == ("", "", ())
     assert (query.limit, query.offset) == (50, 0)
     assert Query(limit=-1).limit == 1
+    assert Query().limit == 20
     assert Filters.of(query, NOW) == Filters()
 
 

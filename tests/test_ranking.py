@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_journal.model import EntryId
 from agent_journal.ports import Baseline, EntryFacts, Evidence, Nearest, PassageFacts, Posting
-from agent_journal.ranking import TITLE_FLOOR, Ranked, rank, titles_touch
+from agent_journal.ranking import Ranked, rank, titles_touch
 
 BASELINE = Baseline(0.1, 0.1)
 TERMS = ("alpha", "beta", "gamma")
@@ -187,7 +187,7 @@ def test_a_touching_title_is_worth_three_quarters(evidence: Evidence) -> None:
     for hit in judged(evidence):
         assert ("title" in hit.found_by) == (hit.id in touching)
         if hit.id in touching:
-            assert hit.score >= TITLE_FLOOR
+            assert hit.score >= 0.75
 
 
 @given(evidences(vectors=False))

@@ -32,6 +32,7 @@ def open_journal(where: Settings | Path | str | None = None) -> Journal:
     Raises:
         ConfigError: the environment or the configuration file is wrong, and no folder was given.
     """
+    notices = []
     if isinstance(where, Settings):
         settings = where
     else:
@@ -39,8 +40,14 @@ def open_journal(where: Settings | Path | str | None = None) -> Journal:
         settings = load_settings(os.environ, journal=folder)
         if settings.error and folder is None:
             raise settings.error
+        if settings.error:
+            notices.append(f"{settings.error}; going on as if there were no configuration file")
     return Journal(
-        FileStore(settings.folder), _index(settings), _loader(settings), fallback=_memory_index
+        FileStore(settings.folder),
+        _index(settings),
+        _loader(settings),
+        fallback=_memory_index,
+        notices=notices,
     )
 
 
