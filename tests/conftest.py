@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,18 @@ _numbers = itertools.count()
 # How long an example takes depends on the machine, and no test may.
 settings.register_profile("journal", deadline=None)
 settings.load_profile("journal")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _signals() -> None:
+    """Give the programs that tests start the signals of an interactive shell.
+
+    What nohup or a job in the background ignores, they would ignore as well, and never end.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            is_int = number == signal.SIGINT
+            signal.signal(number, signal.default_int_handler if is_int else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -473,9 +473,8 @@ def test_nothing_slow_is_imported_to_list_tools() -> None:
 
 
 HELD = """
-    import os, signal, sys
+    import os, sys
     from agent_journal.faces.mcp import tools as mcp_tools
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     original = mcp_tools.call
     def call(name, *rest):
         if name == "journal_write":
