@@ -145,12 +145,12 @@ def told(evidence: Evidence) -> tuple[object, ...]:
 
     return (
         (evidence.entry_count, round(evidence.mean_length, 9), evidence.frequencies),
-        sorted((place(one.passage), one.term, one.occurrences) for one in evidence.postings),
+        sorted((place(key), term, times) for key, term, times in evidence.postings),
         sorted(place(passage) for passage in evidence.passages),
         sorted(evidence.entries.values()),
         sorted(
-            (evidence.entries[key], round(near.cosine, 5), place(near.passage))
-            for key, near in evidence.nearest.items()
+            (evidence.entries[key], round(cosine, 5), place(passage))
+            for key, (cosine, passage) in evidence.nearest.items()
         ),
         evidence.compared,
         round(evidence.cosine_mean, 5),
@@ -264,7 +264,7 @@ def test_every_term_comes_back_from_fts5(terms: list[str]) -> None:
         index = SqliteIndex(Path(folder) / "i.sqlite3")
         index.update([plain(1, *terms)])
         distinct = list(dict.fromkeys([*terms, "surely not there"]))
-        counts = {one.term: one.occurrences for one in index.evidence(distinct, Filters()).postings}
+        counts = {term: times for _, term, times in index.evidence(distinct, Filters()).postings}
         assert counts == {
             number: ([*terms] or ["word"]).count(term)
             for number, term in enumerate(distinct)

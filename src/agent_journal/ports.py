@@ -206,12 +206,17 @@ class QueryVector:
     floor: float
 
 
-class Posting(NamedTuple):
-    """A term's occurrences in one passage: keys as in `Evidence`."""
+Posting: TypeAlias = tuple[int, int, int]
+"""A term's occurrences in one passage: the passage's key, the term's place in the query, how many.
 
-    passage: int
-    term: int
-    occurrences: int
+A plain tuple, since common words make thousands of them.
+"""
+
+Nearest: TypeAlias = tuple[float, int | None]
+"""An entry's best cosine, in [-1, 1], and the key of the passage that has it.
+
+The key is None when a sidecar stood in: then the whole entry is meant.
+"""
 
 
 class PassageFacts(NamedTuple):
@@ -242,18 +247,6 @@ class EntryFacts(NamedTuple):
     title_key: str
 
 
-class Nearest(NamedTuple):
-    """An entry's best cosine and the passage that has it.
-
-    Attributes:
-        cosine: in [-1, 1].
-        passage: its key; None when a sidecar stood in: then the whole entry is meant.
-    """
-
-    cosine: float
-    passage: int | None
-
-
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What an index knows about a query, for `ranking` to judge; the same on every engine.
@@ -265,7 +258,7 @@ class Evidence:
         entry_count: entries in the journal.
         mean_length: terms per passage, averaged over the journal; 0.0 when it has none.
         frequencies: for each query term, the number of entries that hold it.
-        postings: every occurrence of a query term; `Posting.term` counts within the query's terms.
+        postings: every occurrence of a query term; see `Posting`.
         passages: facts of every passage named in `postings` or `nearest`.
         entries: facts of every entry named in `passages` or `nearest`.
         nearest: best cosine of every entry that has a posting, or a cosine of at least the floor,

@@ -6,11 +6,11 @@ How the numbers below were found, and what they reach, stands in ``docs/search.m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias, overload
 
 from agent_journal.model import EntryId, FoundBy
-from agent_journal.ports import Baseline, Evidence, Nearest
+from agent_journal.ports import Baseline, Evidence
 
 TITLE_FLOOR = 0.75
 _TITLE_SPREAD = 0.05  # keeps the order among entries that the floor lifts
@@ -31,6 +31,9 @@ _FOUND_BY: dict[tuple[bool, bool], tuple[FoundBy, ...]] = {
 _HALF = 10.0  # the strength whose score is one half
 
 
+_Judged: TypeAlias = tuple[float, int, EntryId, int]  # score, created, id and key
+
+
 class Ranked(NamedTuple):
     """An entry that answers a query.
 
@@ -48,9 +51,33 @@ class Ranked(NamedTuple):
     end: int
 
 
+class Ranking(Sequence[Ranked]):
+    """Hits, best first. What is said of a hit is made when it is looked at: most never are."""
+
+    def __init__(self, order: Sequence[_Judged], say: Callable[[_Judged], Ranked]) -> None:
+        self._order = order
+        self._say = say
+
+    def __len__(self) -> int:
+        """How many hits there are."""
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, where: int) -> Ranked: ...
+
+    @overload
+    def __getitem__(self, where: slice) -> list[Ranked]: ...
+
+    def __getitem__(self, where: int | slice) -> Ranked | list[Ranked]:
+        """Return the hit at a place, or those of a page."""
+        if isinstance(where, slice):
+            return [self._say(one) for one in self._order[where]]
+        return self._say(self._order[where])
+
+
 def rank(
     evidence: Evidence, terms: Sequence[str], query_key: str, baseline: Baseline | None
-) -> list[Ranked]:
+) -> Ranking:
     """Judge all that an index knows about a query, best first; each entry comes once.
 
     Entries of the same score come newest first, then by id, highest first. An entry without a
@@ -62,23 +89,41 @@ def rank(
         query_key: the query as `words.title_key` gives it.
         baseline: the embedder's, when a vector was compared; otherwise None.
     """
-    lexical = _lexical(evidence, _rarities(evidence, terms))
     mean, deviation = _ordinary_cosine(evidence, baseline)
-    ranked: list[tuple[float, int, EntryId, Ranked]] = []
+    lexical = _lexical(evidence, _rarities(evidence, terms))
+    meanings = {
+        key: (cosine - mean) / deviation
+        for key, (cosine, _) in evidence.nearest.items()
+        if cosine > mean
+    }
+    order: list[_Judged] = []
     for key, (entry_id, created, title_key) in evidence.entries.items():
-        words, passage = lexical.get(key, (0.0, None))
-        nearest = evidence.nearest.get(key)
-        meaning = max((nearest.cosine - mean) / deviation, 0.0) if nearest else 0.0
-        score = _squash(words + meaning)
-        found_by = _FOUND_BY[passage is not None, meaning > 0 or passage is None]
-        if query_key and title_key and titles_touch(query_key, title_key):
+        strength = lexical[key][0] if key in lexical else 0.0
+        if key in meanings:
+            strength += meanings[key]
+        squared = strength * strength
+        score = squared / (squared + _HALF * _HALF)
+        if (query_key in title_key or title_key in query_key) and titles_touch(
+            query_key, title_key
+        ):
             score = max(score, TITLE_FLOOR + _TITLE_SPREAD * score)
-            found_by = ("title", *_FOUND_BY[passage is not None, meaning > 0])
-        start, end = _span(evidence, passage, nearest if meaning > words else None)
-        hit = Ranked(entry_id, score, found_by, start, end)
-        ranked.append((score, created, entry_id, hit))
-    ranked.sort(reverse=True)
-    return [hit for _, _, _, hit in ranked]
+        order.append((score, created, entry_id, key))
+    order.sort(reverse=True)
+
+    def say(judged: _Judged) -> Ranked:
+        score, _, entry_id, key = judged
+        words, passage = lexical.get(key, (0.0, None))
+        meaning = meanings.get(key, 0.0)
+        by_title = titles_touch(query_key, evidence.entries[key].title_key)
+        is_found = by_title or passage is not None
+        found_by = _FOUND_BY[passage is not None, meaning > 0 or not is_found]
+        if key in evidence.nearest and (meaning > words or passage is None):
+            nearest = evidence.nearest[key][1]
+            passage = passage if nearest is None else nearest
+        _, start, end, _ = (0, 0, 0, 0) if passage is None else evidence.passages[passage]
+        return Ranked(entry_id, score, ("title", *found_by) if by_title else found_by, start, end)
+
+    return Ranking(order, say)
 
 
 def titles_touch(query_key: str, title_key: str) -> bool:
@@ -87,17 +132,15 @@ def titles_touch(query_key: str, title_key: str) -> bool:
     A single character beyond ASCII must be all of both: in a script without word borders it is no
     word.
     """
-    if not query_key or not title_key:
-        return False
-    if query_key == title_key:
-        return True
     if query_key in title_key:
         word = query_key.strip()
     elif title_key in query_key:
         word = title_key.strip()
     else:
         return False
-    return len(word) > 1 or word.isascii()
+    if not word:  # an empty key stands in every other one
+        return False
+    return len(word) > 1 or word.isascii() or query_key == title_key
 
 
 def _rarities(evidence: Evidence, terms: Sequence[str]) -> list[float]:
@@ -117,45 +160,44 @@ def _lexical(evidence: Evidence, rarities: Sequence[float]) -> dict[int, tuple[f
     flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
     tops = [rarity * (_K1 + 1) for rarity in rarities]
     dampings = {key: flat + slope * facts[3] for key, facts in passages.items()}
-    of_passage = dict.fromkeys(passages, 0.0)
+    weights: list[float] = []
+    of_passage: dict[int, float] = {}
     for passage, term, occurrences in evidence.postings:
-        of_passage[passage] += tops[term] * occurrences / (occurrences + dampings[passage])
+        weight = tops[term] * occurrences / (occurrences + dampings[passage])
+        weights.append(weight)
+        of_passage[passage] = of_passage.get(passage, 0.0) + weight
     best: dict[int, tuple[float, int]] = {}
     several: set[int] = set()
     for passage, weight in of_passage.items():
-        if not weight:  # only its vector speaks of it
-            continue
         entry, start, _, _ = passages[passage]
-        rival = best.get(entry)
-        if rival is None:
+        if entry not in best:
             best[entry] = (weight, passage)
             continue
         several.add(entry)
-        if (weight, -start) > (rival[0], -passages[rival[1]].start):
+        rival, other = best[entry]
+        if weight > rival or (weight == rival and start < passages[other][1]):
             best[entry] = (weight, passage)
-    anywhere = _anywhere(evidence, tops, dampings, several) if several else {}
+    anywhere = _anywhere(evidence, weights, several) if several else {}
     factor = _LEXICAL_WEIGHT / (sum(rarities) or 1.0)
-    strengths: dict[int, tuple[float, int]] = {}
-    for entry, (weight, passage) in best.items():
-        said = weight
-        if entry in several:
-            said += _ELSEWHERE * max(anywhere[entry] - weight, 0.0)
-        strengths[entry] = (factor * said**_LEXICAL_POWER, passage)
-    return strengths
+    return {
+        entry: (
+            factor
+            * (weight + _ELSEWHERE * max(anywhere.get(entry, weight) - weight, 0.0))
+            ** _LEXICAL_POWER,
+            passage,
+        )
+        for entry, (weight, passage) in best.items()
+    }
 
 
-def _anywhere(
-    evidence: Evidence, tops: Sequence[float], dampings: Mapping[int, float], among: set[int]
-) -> dict[int, float]:
+def _anywhere(evidence: Evidence, weights: Sequence[float], among: set[int]) -> dict[int, float]:
     """Return, for some entries, what their terms weigh, each where it weighs most."""
-    owners = {key: facts[0] for key, facts in evidence.passages.items() if facts[0] in among}
+    passages = evidence.passages
     most: dict[tuple[int, int], float] = {}
-    for passage, term, occurrences in evidence.postings:
-        entry = owners.get(passage)
-        if entry is not None:
-            weight = tops[term] * occurrences / (occurrences + dampings[passage])
-            if weight > most.get((entry, term), 0.0):
-                most[entry, term] = weight
+    for (passage, term, _), weight in zip(evidence.postings, weights, strict=True):
+        entry = passages[passage][0]
+        if entry in among and weight > most.get((entry, term), 0.0):
+            most[entry, term] = weight
     total: dict[int, float] = {}
     for (entry, _), weight in most.items():
         total[entry] = total.get(entry, 0.0) + weight
@@ -170,17 +212,3 @@ def _ordinary_cosine(evidence: Evidence, baseline: Baseline | None) -> tuple[flo
     mean = (compared * evidence.cosine_mean + _PRIOR * prior.mean) / total
     squared = compared * evidence.cosine_deviation**2 + _PRIOR * prior.deviation**2
     return mean, math.sqrt(squared / total) or 1.0
-
-
-def _squash(strength: float) -> float:
-    """Map strengths from 0 up to scores from 0 to 1, rising."""
-    return strength * strength / (strength * strength + _HALF * _HALF)
-
-
-def _span(evidence: Evidence, lexical: int | None, dense: Nearest | None) -> tuple[int, int]:
-    """Return where the passage is that counts: the dense one when given and known."""
-    passage = lexical if dense is None or dense.passage is None else dense.passage
-    if passage is None:
-        return 0, 0
-    facts = evidence.passages[passage]
-    return facts.start, facts.end

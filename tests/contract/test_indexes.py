@@ -135,22 +135,22 @@ def nearest(evidence: Evidence) -> dict[str, tuple[float, int | None]]:
     """Return the nearest entries as id -> (cosine, start of its passage), rounded."""
     return {
         evidence.entries[key].id: (
-            round(near.cosine, 4),
-            None if near.passage is None else evidence.passages[near.passage].start,
+            round(cosine, 4),
+            None if passage is None else evidence.passages[passage].start,
         )
-        for key, near in evidence.nearest.items()
+        for key, (cosine, passage) in evidence.nearest.items()
     }
 
 
 def found(evidence: Evidence, term: int = 0) -> dict[tuple[str, int], int]:
     """Return a term's postings as (id, start of the passage) -> occurrences."""
     counts: dict[tuple[str, int], int] = {}
-    for posting in evidence.postings:
-        if posting.term == term:
-            facts = evidence.passages[posting.passage]
+    for passage, number, occurrences in evidence.postings:
+        if number == term:
+            facts = evidence.passages[passage]
             place = (evidence.entries[facts.entry].id, facts.start)
             assert place not in counts, "a term has one posting a passage"
-            counts[place] = posting.occurrences
+            counts[place] = occurrences
     return counts
 
 

@@ -21,7 +21,6 @@ from agent_journal.ports import (
     Nearest,
     PassageFacts,
     PassageVectors,
-    Posting,
     QueryVector,
     Selection,
     Version,
@@ -120,22 +119,22 @@ class MemoryIndex:
                 )
             }
             postings = [
-                Posting(passage, number, passing[key].counts[ordinal][term])
+                (passage, number, passing[key].counts[ordinal][term])
                 for (key, ordinal), passage in places.items()
                 for number, term in enumerate(terms)
                 if passing[key].counts[ordinal][term]
             ]
             keys = {passage: key for (key, _), passage in places.items()}
-            worded = {keys[posting.passage] for posting in postings}
+            worded = {keys[passage] for passage, _, _ in postings}
             best = _best_cosines(passing, places, vector)
             nearest = {
                 key: near
                 for key, near in best.items()
-                if key in worded or (vector is not None and near.cosine >= vector.floor)
+                if key in worded or (vector is not None and near[0] >= vector.floor)
             }
-            named = {posting.passage for posting in postings}
-            named |= {near.passage for near in nearest.values() if near.passage is not None}
-            mean, deviation = _spread([near.cosine for near in best.values()])
+            named = {passage for passage, _, _ in postings}
+            named |= {passage for _, passage in nearest.values() if passage is not None}
+            mean, deviation = _spread([cosine for cosine, _ in best.values()])
             return Evidence(
                 entry_count=len(self._kept),
                 mean_length=sum(lengths) / len(lengths) if lengths else 0.0,
@@ -283,13 +282,13 @@ def _best_cosines(
         if matrix is not None:
             cosines = np.clip(matrix @ vector.vector, -1.0, 1.0)
             best = int(cosines.argmax())
-            found[key] = Nearest(float(cosines[best]), places[key, best])
+            found[key] = (float(cosines[best]), places[key, best])
         elif (sidecar := kept.entry.sidecar) is not None and sidecar.model == vector.model:
             whole = np.asarray(sidecar.vector, dtype=np.float64)
             if whole.shape == vector.vector.shape:
                 whole /= np.abs(whole).max()  # so that no square of a huge number overflows
                 cosine = float(whole @ vector.vector / np.linalg.norm(whole))
-                found[key] = Nearest(min(max(cosine, -1.0), 1.0), None)
+                found[key] = (min(max(cosine, -1.0), 1.0), None)
     return found
 
 

@@ -268,23 +268,21 @@ class SqliteIndex:
         postings: list[Posting] = []
         frequencies: list[int] = []
         for number, count in enumerate(counts):
-            holders = {known[passage].entry for passage in count}
+            holders = {known[passage][0] for passage in count}
             frequencies.append(len(holders))
             chosen: Mapping[int, int] = count
             if passing is not None:
-                chosen = {key: n for key, n in count.items() if known[key].entry in passing}
-            postings += map(Posting, chosen, repeat(number), chosen.values())
-        named = {posting.passage for posting in postings}
-        worded = {known[passage].entry for passage in named}
+                chosen = {key: n for key, n in count.items() if known[key][0] in passing}
+            postings += zip(chosen, repeat(number), chosen.values(), strict=False)
+        named = {passage for passage, _, _ in postings}
+        worded = {known[passage][0] for passage in named}
         dense = Dense()
         if vector is not None:
             moment = (state.uid, state.generation, state.entries)
             dense = self._vectors.compare(
                 connection, vector, moment=moment, passing=passing, worded=worded
             )
-            named.update(
-                near.passage for near in dense.nearest.values() if near.passage is not None
-            )
+            named.update(near for _, near in dense.nearest.values() if near is not None)
             known = facts.passages(connection, named)
         return Evidence(
             entry_count=state.entries,

@@ -90,7 +90,7 @@ class VectorCache:
             if np.count_nonzero(own.alive) < entries:
                 source = _sidecars(vector.model, length)
                 spare = self._view(connection, source, length, generation)
-                covered = np.isin(spare.entries, own.entries[own.alive])
+                covered = _among(spare.entries, own.entries[own.alive])
                 views.append(spare.without(covered))
         chosen = None if passing is None else np.fromiter(passing, np.int64, len(passing))
         wanted = np.fromiter(worded, np.int64, len(worded))
@@ -167,20 +167,29 @@ class _View:
         """Return the best cosines of the chosen slots, and put the nearest where told."""
         import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
-        selected = self.alive if chosen is None else self.alive & np.isin(self.entries, chosen)
+        selected = self.alive if chosen is None else self.alive & _among(self.entries, chosen)
         if not selected.any():
             return np.empty(0, np.float64)
         cosines: Vector = np.clip(self.matrix @ vector.vector, -1.0, 1.0)
         best = np.maximum.reduceat(cosines, self.first_rows).astype(np.float64)
-        near = selected & ((best >= vector.floor) | np.isin(self.entries, wanted))
+        near = selected & ((best >= vector.floor) | _among(self.entries, wanted))
         slots = np.flatnonzero(near)
         passages: list[int] | list[None] = [None] * len(slots)
         if self.first_passages[0] != _NO_PASSAGE:
             offsets = _offsets(cosines, self.first_rows, slots)
             passages = (self.first_passages[slots] + offsets).tolist()
-        found = map(Nearest, best[slots].tolist(), passages)
+        found = zip(best[slots].tolist(), passages, strict=True)
         nearest.update(zip(self.entries[slots].tolist(), found, strict=True))
         return best[selected]
+
+
+def _among(entries: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell for each entry's key whether it was chosen; ten times as quick as sorting them."""
+    import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+    marks = np.zeros(max(entries.max(initial=0), chosen.max(initial=0)) + 1, np.bool_)
+    marks[chosen] = True
+    return marks[entries]
 
 
 def _offsets(
@@ -189,11 +198,15 @@ def _offsets(
     """Return where in each of these slots its greatest cosine is, counted from its first row."""
     import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
-    ends = np.append(first_rows[1:], len(cosines))
+    lengths = np.append(first_rows[1:], len(cosines))[slots] - first_rows[slots]
+    starts = np.cumsum(lengths) - lengths
+    number = np.repeat(np.arange(len(slots)), lengths)
+    within = np.arange(len(number)) - starts[number]
+    own = cosines[first_rows[slots][number] + within]
+    peaks = np.maximum.reduceat(own, starts) if len(own) else own
+    best = np.flatnonzero(own == peaks[number])[::-1]
     offsets = np.zeros(len(slots), np.int64)
-    for number in np.flatnonzero(ends[slots] - first_rows[slots] > 1).tolist():
-        slot = slots[number]
-        offsets[number] = cosines[first_rows[slot] : ends[slot]].argmax()
+    offsets[number[best]] = within[best]  # of equal ones, the first is written last
     return offsets
 
 
