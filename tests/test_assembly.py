@@ -7,11 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.drop import run_as_nobody
+from tests.folders import open_folder
 
 from agent_journal.assembly import index_path, open_journal
 from agent_journal.config import load_settings
 from agent_journal.engines import loading
-from agent_journal.errors import ConfigError
+from agent_journal.errors import ConfigError, WriteFailedError
 from agent_journal.faces.mcp import server
 from agent_journal.model import Draft, Query
 
@@ -57,6 +59,55 @@ def test_indexes_unused_for_thirty_days_go(tmp_path: Path) -> None:
         os.utime(files[days], (long_ago, long_ago))
     open_journal(tmp_path / "another").close()
     assert {days: file.exists() for days, file in files.items()} == {29: True, 31: False}
+
+
+@pytest.mark.parametrize("name", ["loop", "loop/within", "x" * 10_000, "d/" * 5_000])
+def test_a_place_that_no_system_takes_is_told(tmp_path: Path, name: str) -> None:
+    """It opens, as any missing folder does; the search says why, the write is refused."""
+    (tmp_path / "loop").symlink_to("loop")
+    with open_journal(tmp_path / name) as journal:
+        assert "can't be read" in journal.search(Query("x"), wait_s=0).reason
+        with pytest.raises(WriteFailedError):
+            journal.write(Draft("a title"))
+    settings = load_settings(
+        {"HOME": "/"}, journal=str(tmp_path / "journal"), index=str(tmp_path / name), model="none"
+    )
+    with open_journal(settings) as journal:
+        entry = journal.write(Draft("a title"))
+        page = journal.search(Query("title"), wait_s=0)
+    assert [hit.entry.id for hit in page.hits] == [entry.id]
+    assert "searching from memory" in page.notices[0]
+
+
+def test_what_lies_in_a_closed_folder_is_told() -> None:
+    """Neither the journal nor the index needs a folder above it that lets anyone in."""
+    script = """
+from pathlib import Path
+from agent_journal.assembly import open_journal
+from agent_journal.config import load_settings
+from agent_journal.engines import memory_index, sqlite
+from agent_journal.model import Draft, Query
+
+top = Path(sys.argv[1])
+with dropped():
+    closed = top / "closed"
+    closed.mkdir()
+    (top / "link").symlink_to(closed / "journal")
+    closed.chmod(0)
+    for journal in (closed / "journal", top / "link", top / "journal"):
+        settings = load_settings(
+            {"HOME": "/"}, journal=str(journal), index=str(closed / "index"), model="none"
+        )
+        with open_journal(settings) as opened:
+            if journal == top / "journal":
+                opened.write(Draft("a title"))
+            page = opened.search(Query("title"), wait_s=0)
+            print(page.total, page.reason.rpartition(": ")[2])
+    closed.chmod(0o700)
+"""
+    with open_folder() as folder:
+        printed = run_as_nobody(script, folder).splitlines()
+    assert printed == [*["0 permission denied"] * 2, "1 the model is switched off"]
 
 
 def test_a_broken_configuration_is_never_passed_over(home: Path, tmp_path: Path) -> None:

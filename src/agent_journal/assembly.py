@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,11 @@ def index_path(settings: Settings) -> Path:
     """
     from agent_journal.engines.sqlite import SCHEMA_VERSION  # noqa: PLC0415 - chosen here
 
-    name = hashlib.sha256(os.fsencode(settings.folder.resolve())).hexdigest()[:16]
+    try:
+        folder = os.path.realpath(settings.folder)  # Path.resolve() refuses links in a circle
+    except OSError:  # pragma: no cover - a link that can't be read: only /proc has such
+        folder = os.fspath(settings.folder)
+    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
     return settings.index_folder / f"{name}-v{SCHEMA_VERSION}.{ANALYSIS_VERSION}.sqlite3"
 
 
@@ -70,7 +75,8 @@ def _index(settings: Settings) -> Index:
     )
 
     path = index_path(settings)
-    remove_unused(path.parent, older_than_days=INDEX_UNUSED_DAYS, keep=path)
+    with suppress(OSError):  # a place that can't be read; the first search says so
+        remove_unused(path.parent, older_than_days=INDEX_UNUSED_DAYS, keep=path)
     return SqliteIndex(path)
 
 
