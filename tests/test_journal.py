@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -204,6 +204,50 @@ def test_vectors_find_what_words_do_not(journal: Journal) -> None:
     assert page.hits[0].entry.id == entry.id
     assert "dense" in page.hits[0].found_by
     assert journal.work_backlog() == 0
+
+
+def test_the_end_of_the_longest_entry_is_found(journal: Journal) -> None:
+    """By a word and by meaning, and the snippet is from there; nothing is out of reach."""
+    filler = "".join(f"Line {number} tells of pasta with tomatoes.\n" for number in range(25_500))
+    end = "Tokenised authentications everywhere. " * 20 + "And a xylograph."
+    entry = journal.write(Draft("Everything", f"{filler}\n{end}"))
+    assert 1_000_000 < len(entry.body) < 2**20
+    assert journal.work_backlog(wait_s=10) == 1
+    for text, kind in [("xylograph", "lexical"), ("authenticatons tokenisedd", "dense")]:
+        (hit,) = journal.search(Query(text)).hits
+        assert kind in hit.found_by
+        assert hit.snippet in end
+
+
+def test_workers_do_not_repeat_one_another(folder: Path, index: Index) -> None:
+    """What one is embedding meanwhile, another leaves alone: each text is embedded once."""
+    embedded: list[str] = []
+
+    class Noting(HashingEmbedder):
+        """Notes what it embeds, and once lets somebody else work in the middle of it."""
+
+        meanwhile: Callable[[], object] | None = None
+
+        def embed_passages(self, texts: Sequence[str]) -> Matrix:
+            embedded.extend(texts)
+            work, self.meanwhile = self.meanwhile, None
+            if work:
+                work()
+            return super().embed_passages(texts)
+
+    first = Noting()
+    store = FileStore(folder)
+    journals = [
+        Journal(store, index, BackgroundLoader(lambda: first)),
+        Journal(store, index, BackgroundLoader(Noting)),
+    ]
+    for number in range(60):
+        journals[0].write(Draft(f"entry {number}"))
+    shares = []
+    first.meanwhile = lambda: shares.append(journals[1].work_backlog(wait_s=10))
+    shares.append(journals[0].work_backlog(wait_s=10))
+    assert min(shares) > 0
+    assert sum(shares) == len(embedded) == len(set(embedded)) == 60
 
 
 def test_a_search_never_waits_for_the_backlog(journal: Journal) -> None:
