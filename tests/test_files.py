@@ -261,6 +261,18 @@ class TestSweep:
         )
         assert store.sweep(older_than_s=3400) == [f"{folder}/.agent-journal-2-b.tmp"]
 
+    def test_what_no_writer_leaves_stays_and_stops_no_sweep(self, folder: Path) -> None:
+        """A folder or a link that is named as temporary files are is somebody else's."""
+        for name in ("0", "z"):
+            (folder / f".agent-journal-{name}-dir.tmp").mkdir()
+            (folder / f".agent-journal-{name}-link.tmp").symlink_to("nowhere")
+        old = folder / ".agent-journal-1-2.tmp"
+        old.write_text("x")
+        for file in folder.iterdir():
+            os.utime(file, LONG_AGO, follow_symlinks=False)
+        assert FileStore(folder).sweep(older_than_s=86_400) == [str(old)]
+        assert len(list(folder.iterdir())) == 4
+
     def test_leftover_link_to_an_entry_is_swept_and_the_entry_stays(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -171,7 +171,8 @@ class FileStore:
         try:
             with opened(self._folder) as folder:
                 for name in names(folder):
-                    if name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX):
+                    is_ours = name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
+                    if is_ours and holds_file(folder, name):
                         with suppress(FileNotFoundError):  # its writer finished, or another sweep
                             if modified(folder, name) < oldest_kept:
                                 os.unlink(name, dir_fd=folder)
