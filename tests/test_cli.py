@@ -240,7 +240,7 @@ class TestWrite:
         shell.config.write_text('{"journal": {"enabled": "yes"}}', encoding="utf-8")
         refused = shell("write", "T", "B")
         assert refused.code == cli_errors.CONFIG
-        assert "journal.enabled" in refused.err
+        assert refused.err.count("journal.enabled") == 1  # and not that it goes on without
         assert "--journal DIR" in refused.err
         assert shell("write", "T", "B", "--journal", str(shell.folder)).code == 0
         found = shell("search", "before", "--journal", str(shell.folder))
@@ -337,6 +337,14 @@ class TestSearch:
         lines = shell("recent").out.splitlines()
         assert lines[0] == "2 entries (newest first)"
         assert [line for line in lines if not line.startswith(" ")][1:] == ["", "New", "", "Old"]
+
+    def test_recent_of_nothing_says_just_that(self, shell: Shell) -> None:
+        """How entries would have been ordered is of no interest; why there are none is."""
+        lines = shell("recent").out.splitlines()
+        assert lines[0] == "nothing found"
+        assert lines[1].startswith("note: there is no journal at ")
+        shell.folder.mkdir()
+        assert shell("recent").out == "nothing found\n"
 
     def test_names_a_date_that_is_none(self, shell: Shell) -> None:
         """It is refused with code 3, in JSON with the field that is wrong."""
@@ -657,7 +665,7 @@ class TestEdges:
 
     @pytest.mark.parametrize("flag", ["-h", "--help"])
     def test_every_command_has_help(self, shell: Shell, flag: str) -> None:
-        """With a line of usage, and examples and exit codes at the top."""
+        """With a line of usage and examples, and exit codes at the top."""
         top = shell(flag)
         assert top.code == 0
         assert "Examples:" in top.out
@@ -666,6 +674,7 @@ class TestEdges:
             outcome = shell(name, flag)
             assert outcome.code == 0
             assert outcome.out.startswith(f"Usage: agent-journal {name} ")
+            assert outcome.out.count(f"agent-journal {name}") > 1
             assert re.search(rf"^  {name} +[^.]+\.$", top.out, re.MULTILINE)  # not cut off
 
     def test_without_a_command_the_help_is_shown(self, shell: Shell) -> None:
@@ -709,7 +718,7 @@ class TestEdges:
         """Code 6, and nothing is done."""
         outcome = shell("--model", "gpt", "search", "x")
         assert outcome.code == cli_errors.CONFIG
-        assert "--model: is 'gpt'; it must be one of: bundled, none" in outcome.err
+        assert "--embedding-model: is 'gpt'; it must be one of: bundled, none" in outcome.err
 
     def test_a_journal_that_is_no_folder_is_told(self, shell: Shell) -> None:
         """Code 5, for writing as for reading."""

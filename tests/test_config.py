@@ -188,7 +188,7 @@ def test_a_user_without_any_home_is_told_what_to_do(monkeypatch: pytest.MonkeyPa
         ({"journal": ""}, {}, "--journal: is empty; give a path"),
         ({"config": "a\0b"}, {}, "--config: holds U+0000"),
         ({"index": "~no-such-user/x"}, {}, "--index: names the unknown user 'no-such-user'"),
-        ({"model": "gpt"}, {}, "--model: is 'gpt'; it must be one of: bundled, none"),
+        ({"model": "gpt"}, {}, "--embedding-model: is 'gpt'; it must be one of: bundled, none"),
         ({}, {"AGENT_JOURNAL_MODEL": "None"}, "AGENT_JOURNAL_MODEL: is 'None'; it must be"),
         ({}, {"AGENT_JOURNAL_DIR": " "}, "AGENT_JOURNAL_DIR: is empty"),
         ({}, {"AGENT_JOURNAL_CONFIG": "\ud800"}, "AGENT_JOURNAL_CONFIG: holds U+D800"),

@@ -93,7 +93,7 @@ def load_settings(
         journal: ``--journal``, the folder of the entries.
         config: ``--config``, another configuration file.
         index: ``--index``, the folder of search indexes.
-        model: ``--model``, one of `Model`.
+        model: ``--embedding-model``, one of `Model`.
 
     Raises:
         ConfigError: a flag or a variable can't be used, or no home directory is known where one is
@@ -105,7 +105,7 @@ def load_settings(
     )
     folder = given.path("--journal", journal, "AGENT_JOURNAL_DIR")
     index_folder = given.path("--index", index, "AGENT_JOURNAL_INDEX")
-    chosen_model = given.model("--model", model, "AGENT_JOURNAL_MODEL")
+    chosen_model = given.model("--embedding-model", model, "AGENT_JOURNAL_MODEL")
     error = None
     try:
         said = _interpret(read(config_path, _KEYS), given)

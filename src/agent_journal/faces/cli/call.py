@@ -31,15 +31,18 @@ class Call:
         """Whether a JSON object is wanted."""
         return bool(self._given.get("json"))
 
-    def settings(self, *, lexical: bool = False, quiet: bool = False) -> Settings:
+    def settings(
+        self, *, lexical: bool = False, quiet: bool = False, writes: bool = False
+    ) -> Settings:
         """Resolve the settings and set up the log; a file that can't be used is told on stderr.
 
         Args:
             lexical: use no model, whatever is configured.
             quiet: print nothing and log nothing.
+            writes: refuse a file that can't be used, unless the folder is given anyway.
 
         Raises:
-            ConfigError: a flag or an environment variable can't be used.
+            ConfigError: a flag or an environment variable can't be used, or the file, as above.
         """
         from agent_journal.config import load_settings  # noqa: PLC0415 - not needed for --help
 
@@ -55,6 +58,9 @@ class Call:
         from agent_journal.faces import logs  # noqa: PLC0415 - not needed for --help
 
         logs.set_up(settings)
+        if settings.error and writes and not settings.folder_is_explicit:
+            settings.error.add_note("mend it, or say where to write with --journal DIR")
+            raise settings.error
         if settings.error:
             say_warning(f"{settings.error}; going on as if there were no configuration file")
         return settings

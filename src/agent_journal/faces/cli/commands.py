@@ -78,7 +78,10 @@ def _print_version(context: click.Context, _parameter: click.Parameter, value: b
     help="Print the version.",
 )
 def commands() -> None:
-    """Write, find and read the journal that your coding agents keep."""
+    """Write, find and read the journal that your coding agents keep.
+
+    Options that stand here may follow the command, too; --model then is --embedding-model.
+    """
 
 
 @commands.command(
@@ -111,10 +114,7 @@ def write(
     Without BODY (- is stdin) it is read from stdin if that is no terminal, else typed in $EDITOR.
     """
     call = Call(context)
-    settings = call.settings()
-    if settings.error and not settings.folder_is_explicit:
-        settings.error.add_note("mend it, or say where to write with --journal DIR")
-        raise settings.error
+    settings = call.settings(writes=True)
     draft = Draft(  # refused before anything is typed
         title=title,
         tags=split_tags(tags),
@@ -155,7 +155,11 @@ def search(
     return _search(Call(context), " ".join(text), filters, lexical=lexical)
 
 
-@commands.command()
+@commands.command(
+    epilog="\b\nExamples:\n"
+    "  agent-journal recent --limit 5\n"
+    "  agent-journal recent --project . --since 7d\n"
+)
 @filter_options
 @shared_options(listed=False)
 @click.pass_context
@@ -165,7 +169,11 @@ def recent(context: click.Context, **filters: Unpack[Filters]) -> int:
     return OK
 
 
-@commands.command()
+@commands.command(
+    epilog="\b\nExamples:\n"
+    "  agent-journal read 20260131-180000-000\n"
+    "  agent-journal read 20260131 --json\n"
+)
 @ids_argument
 @shared_options(listed=False)
 @click.pass_context
@@ -184,7 +192,7 @@ def read(context: click.Context, ids: tuple[str, ...]) -> int:
     return OK
 
 
-@commands.command()
+@commands.command(epilog="\b\nExamples:\n  agent-journal tags | head -20\n")
 @shared_options(listed=False)
 @click.pass_context
 def tags(context: click.Context) -> int:
@@ -200,7 +208,7 @@ def tags(context: click.Context) -> int:
     return OK
 
 
-@commands.command()
+@commands.command(epilog="\b\nExamples:\n  agent-journal status --journal ~/notes\n")
 @shared_options(listed=False)
 @click.pass_context
 def status(context: click.Context) -> int:
@@ -219,7 +227,7 @@ def status(context: click.Context) -> int:
     return OK
 
 
-@commands.command()
+@commands.command(epilog="\b\nExamples:\n  agent-journal check --fix\n")
 @click.option(
     "--fix", is_flag=True, help="Remove temporary files that crashed writers left behind."
 )
@@ -240,7 +248,7 @@ def check(context: click.Context, *, fix: bool) -> int:
     return NOTHING if problems else OK
 
 
-@commands.command()
+@commands.command(epilog="\b\nExamples:\n  agent-journal reindex --embedding-model none\n")
 @shared_options(listed=False)
 @click.pass_context
 def reindex(context: click.Context) -> int:
@@ -265,11 +273,18 @@ def reindex(context: click.Context) -> int:
     return OK
 
 
-@commands.command()
+@commands.command(
+    epilog="\b\nExamples:\n"
+    "  claude mcp add journal -- agent-journal mcp\n"
+    "  codex mcp add journal -- agent-journal mcp\n"
+)
 @shared_options(listed=False)
 @click.pass_context
 def mcp(context: click.Context) -> int:
-    """Serve the journal to an agent's host (MCP over stdio)."""
+    """Serve the journal to an agent's host (MCP over stdio).
+
+    It offers no tools until "enabled" is true under "journal" in the configuration file.
+    """
     settings = Call(context).settings()
     from agent_journal.faces.mcp import serve  # noqa: PLC0415 - slow to import
 
@@ -309,7 +324,10 @@ def _search(call: Call, text: str, filters: Filters, *, lexical: bool) -> int:
         page = journal.search(query, wait_s=0.0)
     if failure:
         say_warning(f"vectors could not be made: {failure}")
-    call.answer(shapes.page_shape(page, settings.folder), layout.page_lines(page, _wanted(text)))
+    call.answer(
+        shapes.page_shape(page, settings.folder),
+        layout.page_lines(page, _wanted(text), is_ranked=bool(query.text)),
+    )
     return OK if page.hits else NOTHING
 
 

@@ -52,19 +52,23 @@ class Line:
         return " " * self.indent + "".join(text for text, _ in self.segments)
 
 
-def page_lines(page: SearchPage, wanted: frozenset[str]) -> Iterator[Line]:
+def page_lines(
+    page: SearchPage, wanted: frozenset[str], *, is_ranked: bool = True
+) -> Iterator[Line]:
     """Lay out an answer: how it was found, then its hits.
 
     Args:
         page: the answer.
         wanted: the query's lexical terms, to be marked in snippets.
+        is_ranked: there was a text to compare entries with.
     """
-    yield _line((_heading(page), "bold" if page.hits else "yellow"))
+    heading = _heading(page, is_ranked=is_ranked)
+    yield _line((heading, "bold" if page.hits else "yellow"))
     if page.backlog:
         count = _count(page.backlog, "entry has", "entries have")
         yield _line((f"{count} no vector yet: found by words only; reindex makes them now", "dim"))
     for notice in page.notices:
-        if notice != page.reason:
+        if one_line(notice) not in heading:
             yield _line((f"note: {one_line(notice)}", "yellow"))
     for hit in page.hits:
         yield Line()
@@ -161,13 +165,12 @@ def marked(text: str, wanted: frozenset[str]) -> list[Segment]:
     return [segment for segment in [*segments, (text[end:], "")] if segment[0]]
 
 
-def _heading(page: SearchPage) -> str:
-    is_ranked = not page.hits or page.hits[0].score is not None
+def _heading(page: SearchPage, *, is_ranked: bool) -> str:
     how = (
         ": ".join(filter(None, (page.mode, one_line(page.reason)))) if is_ranked else "newest first"
     )
     if not page.total:
-        return f"nothing found ({how})"
+        return f"nothing found ({how})" if is_ranked else "nothing found"
     total = _count(page.total, "entry", "entries")
     if not page.hits:
         return f"nothing at offset {page.offset:,}: {total} in all ({how})"
