@@ -140,3 +140,26 @@ def test_lines_carry_any_text(text: str, odd: str) -> None:
     line = render(message)
     assert line.count(b"\n") == 1
     assert parse(line) == message
+
+
+@pytest.mark.parametrize("odd", ["null", "1.5", "true", "{}", "[1]"])
+def test_a_request_with_an_odd_id_is_refused(odd: str) -> None:
+    """It is no notification: whoever sent it waits for an answer."""
+    with pytest.raises(MalformedLineError) as caught:
+        parse(b'{"jsonrpc":"2.0","id":%s,"method":"ping"}' % odd.encode())
+    assert caught.value.answer.id is None
+    assert caught.value.answer.error.code == types.INVALID_REQUEST
+
+
+def test_an_id_within_a_notification_is_its_own_affair() -> None:
+    """Only the message's own id makes a request of it."""
+    message = parse(b'{"jsonrpc":"2.0","method":"x","params":{"id":1.5}}')
+    assert isinstance(message, types.JSONRPCNotification)
+    assert message.params == {"id": 1.5}
+
+
+def test_a_number_of_many_digits_is_no_broken_line() -> None:
+    """Python converts no more than some thousand digits; the request is answered all the same."""
+    message = parse(b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"n":%s}}' % (b"9" * 5000))
+    assert isinstance(message, types.JSONRPCRequest)
+    assert (message.id, message.params) == (7, {"n": float("inf")})

@@ -203,20 +203,27 @@ class MalformedLineError(Exception):
 def parse(line: bytes) -> types.JSONRPCMessage:
     """Return the message of a line.
 
-    More is understood than the SDK understands: bytes that are no UTF-8, and lone surrogates.
+    More is understood than the SDK understands: bytes that are no UTF-8, lone surrogates, and whole
+    numbers of more digits than Python converts, as infinity. A request whose id is none, which the
+    SDK takes for a notification, is refused, since somebody waits for the answer.
 
     Raises:
         MalformedLineError: it holds none.
     """
     with suppress(ValidationError):
-        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        if not isinstance(message, types.JSONRPCNotification) or b'"id"' not in line:
+            return message
     try:
-        found = json.loads(line.decode(errors="replace"))
+        found = json.loads(line.decode(errors="replace"), parse_int=_whole)
     except (ValueError, RecursionError):
         raise MalformedLineError(types.PARSE_ERROR, "the line is no JSON") from None
+    has_id = isinstance(found, dict) and "id" in found
     with suppress(ValidationError):
-        return types.jsonrpc_message_adapter.validate_python(found, by_name=False)
-    request_id = found.get("id") if isinstance(found, dict) and "method" in found else None
+        message = types.jsonrpc_message_adapter.validate_python(found, by_name=False)
+        if not isinstance(message, types.JSONRPCNotification) or not has_id:
+            return message
+    request_id = found["id"] if has_id and "method" in found else None
     if isinstance(request_id, bool) or not isinstance(request_id, str | int):
         request_id = None
     raise MalformedLineError(types.INVALID_REQUEST, "the line is no JSON-RPC message", request_id)
@@ -229,6 +236,13 @@ def render(message: types.JSONRPCMessage) -> bytes:
         return text.encode() + b"\n"
     except ValueError:
         return json.dumps(message.model_dump(by_alias=True, exclude_unset=True)).encode() + b"\n"
+
+
+def _whole(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:  # Python refuses more than some thousand digits
+        return float(digits)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
