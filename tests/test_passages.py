@@ -166,3 +166,11 @@ def test_a_short_passage_is_quoted_whole() -> None:
     """An excerpt wider than the passage is the passage, without its surrounding blanks."""
     assert excerpt("one  two three\n four", 4, 15, focus=8, width=80) == ("two three", 5)
     assert excerpt("", 0, 0, focus=0, width=80) == ("", 0)
+
+
+def test_a_section_does_not_share_a_passage_with_what_comes_before() -> None:
+    """A heading after a third of the room starts a passage, in the last piece of a body too."""
+    before, section = "alpha beta. " * 30, "# Gamma\n\ndelta"
+    assert [part.text for part in split(f"{before}\n\n{section}")] == [before.strip(), section]
+    short = "alpha beta. " * 3
+    assert len(split(f"{short}\n\n{section}")) == 1

@@ -23,9 +23,9 @@ _TEXT = re.compile(r"\S")
 def split(body: str) -> list[Passage]:
     """Cut a body into passages of at most 900 characters, in order; together they hold its text.
 
-    Only white space stands between them, and none starts or ends with any. Cuts fall on headings,
-    paragraphs, lines, sentences or blanks, the strongest border there is near the end of the room;
-    a code block that fits into a passage isn't cut. An empty body is one empty passage. Linear in
+    Only white space stands between them, and none starts or ends with any. A cut falls on the first
+    heading after a third of the room, else on the strongest border there is in the rest of it:
+    paragraph, line, sentence or blank; a code block that fits into a passage isn't cut. An empty body is one empty passage. Linear in
     the body.
     """
     passages: list[Passage] = []
@@ -107,15 +107,18 @@ def _block_around(position: int, blocks: list[tuple[int, int]]) -> tuple[int, in
 def _cut(body: str, start: int, blocks: list[tuple[int, int]]) -> int:
     """Return where the passage that starts here ends."""
     limit = start + PASSAGE_CHARS
+    for heading in _HEADING.finditer(body, start + _MINIMUM_CHARS, limit + 1):
+        if not _block_around(heading.start(), blocks):
+            return heading.start()
     if limit >= len(body):
         return len(body)
     broken = _block_around(limit, blocks)
     if broken and broken[0] > start:
         return broken[0]
-    for border in (_HEADING, _PARAGRAPH, _LINE, _SENTENCE, _BLANK):
+    for border in (_PARAGRAPH, _LINE, _SENTENCE, _BLANK):
         best = 0
         for match in border.finditer(body, start + _MINIMUM_CHARS, limit + 1):
-            at = match.start() if border is _HEADING else min(match.end(), limit)
+            at = min(match.end(), limit)
             if not _block_around(at, blocks):
                 best = at
         if best:
