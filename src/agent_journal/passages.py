@@ -25,8 +25,8 @@ def split(body: str) -> list[Passage]:
 
     Only white space stands between them, and none starts or ends with any. A cut falls on the first
     heading after a third of the room, else on the strongest border there is in the rest of it:
-    paragraph, line, sentence or blank; a code block that fits into a passage isn't cut. An empty body is one empty passage. Linear in
-    the body.
+    paragraph, line, sentence or blank; a code block that fits into a passage isn't cut. An empty
+    body is one empty passage. Linear in the body.
     """
     passages: list[Passage] = []
     blocks = _blocks(body)
