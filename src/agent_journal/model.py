@@ -378,7 +378,8 @@ def from_milliseconds(milliseconds: int) -> datetime:
 
 def entry_id_of(instant: datetime) -> EntryId:
     """Return the id that an entry created at an aware UTC instant asks for."""
-    return EntryId(f"{instant:%Y%m%d-%H%M%S}-{instant.microsecond // 1000:03d}")
+    year = f"{instant.year:04d}"  # %Y doesn't fill up the years before 1000 everywhere
+    return EntryId(f"{year}{instant:%m%d-%H%M%S}-{instant.microsecond // 1000:03d}")
 
 
 def timestamp(instant: datetime) -> str:
