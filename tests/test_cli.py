@@ -968,3 +968,22 @@ def _subclasses(kind: type[JournalError]) -> Iterator[type[JournalError]]:
     for each in kind.__subclasses__():
         yield each
         yield from _subclasses(each)
+
+
+class TestPlaces:
+    """Folders and files that an option names."""
+
+    def test_what_cannot_be_read_is_told_as_ever(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The command line itself is right. Root may read all, so the system's answer is set."""
+        shell.write("a title")
+        monkeypatch.setattr(os, "access", lambda *_, **__: False)
+        assert shell("search", "title", "--journal", str(shell.folder)).code == 0
+
+    def test_a_name_too_long_for_the_system_is_told(self, shell: Shell) -> None:
+        """No command takes it for a fault of its own."""
+        for command in (["reindex"], ["check"], ["write", "t", "b"]):
+            outcome = shell(*command, "--journal", "x" * 10_000)
+            assert outcome.code == 5
+            assert "name too long" in outcome.err

@@ -160,7 +160,8 @@ def _option(
         hidden=not listed,
         expose_value=False,
         callback=_keep,
-        type=str if metavar == "NAME" else click.Path(),
+        # What can't be read is told by whoever reads it, as when a variable names it.
+        type=str if metavar == "NAME" else click.Path(readable=False),
     )
 
 
