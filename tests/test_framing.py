@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_journal.faces.framing import escape_controls, fence, head, one_line
+from agent_journal.faces.framing import escape_controls, exact_line, fence, head, one_line
 
 ANY = st.characters()
 HOSTILE = st.sampled_from(
@@ -55,6 +55,18 @@ def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
 def test_escapes_are_spelled_as_in_source_code(text: str, shown: str) -> None:
     """Two, four or eight hexadecimal digits; marks that ordinary text needs are left alone."""
     assert escape_controls(text) == shown
+
+
+@given(TEXTS)
+def test_an_exact_line_is_one_line_and_keeps_its_blanks(text: str) -> None:
+    """What can be copied from it is the text itself, if that holds nothing to be spelled out."""
+    shown = exact_line(text)
+    assert len(shown.splitlines()) <= 1
+    assert escape_controls(shown) == shown
+    assert "\t" not in shown
+    if text.isprintable():
+        assert shown == text
+    assert exact_line("a  b\u00a0c") == "a  b\u00a0c"
 
 
 @given(TEXTS, st.integers(3, 300) | st.none())

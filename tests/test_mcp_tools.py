@@ -366,6 +366,15 @@ class TestCalls:
         assert "Backlog: 1 entry has no vector yet" in answer.text
         assert answer.leaves_work
 
+    def test_a_shown_id_can_be_read(self, journal: Journal) -> None:
+        """Blanks of any kind in a foreign file's name are shown as they are."""
+        name = "notes  of\u00a0today"
+        folder = Path(journal.status().location)
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.md").write_text("quokka", encoding="utf-8")
+        assert f"1. {name} (" in call(journal, "journal_search", {"text": "quokka"}).text
+        assert f"Entry {name}, " in call(journal, "journal_read", {"id": name}).text
+
     def test_filters_reach_the_query(self, journal: Journal) -> None:
         """Each filter narrows the answer, tags in any spelling."""
         journal.write(Draft("one", "", ["Alpha", "b"], CALLER, created=datetime(2026, 1, 2)))  # noqa: DTZ001

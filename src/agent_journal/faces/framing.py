@@ -13,6 +13,7 @@ _CONTROLS = re.compile(
     "\ud800-\udfff"  # no UTF-8 stream can carry them
     "]"
 )
+_BORDERS = re.compile("[\t\n\u2028\u2029]")
 _FENCES = "`~=-"  # several, lest a body made of one of them makes its own fence endless
 _FENCE_MINIMUM = 3
 
@@ -35,6 +36,14 @@ def one_line(text: str, limit: int | None = None) -> str:
     """
     line = escape_controls(" ".join(text.split()))
     return line if limit is None or len(line) <= limit else line[: limit - 3].rstrip() + "..."
+
+
+def exact_line(text: str) -> str:
+    r"""Return a text as one line that keeps every blank of any kind, so that it can be copied.
+
+    Only control characters and line borders are spelled out, as ``\x0a`` or ``\u2028``.
+    """
+    return _BORDERS.sub(lambda found: _spelled(ord(found[0])), escape_controls(text))
 
 
 def fence(text: str) -> str:

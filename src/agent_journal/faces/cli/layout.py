@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_journal.faces.cli.shapes import encode, path_of, plain
-from agent_journal.faces.framing import escape_controls, one_line
+from agent_journal.faces.framing import escape_controls, exact_line, one_line
 from agent_journal.model import Entry, Hit, Problem, SearchPage, project_name, timestamp
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _hit_lines(hit: Hit, wanted: frozenset[str]) -> Iterator[Line]:
     score = [] if hit.score is None else [(f"{hit.score:.2f}  ", "magenta")]
     indent = _SCORE_WIDTH if score else 2
     yield Line((*score, title))
-    facts: list[Segment] = [(one_line(entry.id), "cyan"), (f"  {_moment(entry.created)}", "dim")]
+    facts: list[Segment] = [(exact_line(entry.id), "cyan"), (f"  {_moment(entry.created)}", "dim")]
     if entry.provenance.project:
         facts.append((f"  {one_line(project_name(entry.provenance.project), TAG_WIDTH)}", "blue"))
     facts += [(f"  #{one_line(tag, TAG_WIDTH)}", "green") for tag in entry.tags]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent_journal import passages, words
-from agent_journal.faces.framing import escape_controls, fence, head, one_line
+from agent_journal.faces.framing import escape_controls, exact_line, fence, head, one_line
 from agent_journal.model import TITLE_LIMIT, Entry, Hit, Query, SearchPage, fold, timestamp
 
 READ_LIMIT_BYTES = 40_000
@@ -115,7 +115,7 @@ def _metadata(entry: Entry) -> list[str]:
         ),
     }
     return [
-        f"Entry {one_line(entry.id)}, {_QUOTED_ONE}.",
+        f"Entry {exact_line(entry.id)}, {_QUOTED_ONE}.",
         *(f"{name}: {value}" for name, value in fields.items() if value),
     ]
 
@@ -175,7 +175,7 @@ def _hit(hit: Hit, number: int, caps: _Caps, project: str) -> str:
     entry = hit.entry
     score = "" if hit.score is None else f", score {hit.score:.2f}"
     lines = [
-        f"{number}. {one_line(entry.id)} ({timestamp(entry.created)}{score})",
+        f"{number}. {exact_line(entry.id)} ({timestamp(entry.created)}{score})",
         f"   {_brief(entry.heading, caps.title)}",
     ]
     if entry.tags:
