@@ -971,7 +971,18 @@ def _subclasses(kind: type[JournalError]) -> Iterator[type[JournalError]]:
 
 
 class TestPlaces:
-    """Folders and files that an option names."""
+    """Folders and files that an option names, or that one works in."""
+
+    def test_a_folder_with_any_name_can_be_worked_in(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its entries name it in a form that they can hold, and are found by it."""
+        folder = shell.home / os.fsdecode(b"caf\xe9\x1b")
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        written = shell.write("a title")
+        assert shell.entry(written)["project"] == f"{shell.home}/caf\\udce9\\x1b"
+        assert shell("search", "--project", ".").code == 0
 
     def test_what_cannot_be_read_is_told_as_ever(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch

@@ -107,9 +107,12 @@ def split_tags(values: Iterable[str]) -> tuple[str, ...]:
 def current_project() -> str:
     """Return the nearest folder upwards that holds ``.git``, else the working directory.
 
-    It is empty when the working directory is gone.
+    It is empty when the working directory is gone. Bytes that are no UTF-8 and control characters,
+    which an entry can't hold, are spelled out as the server does it.
     """
     from pathlib import Path  # noqa: PLC0415 - not needed for --help
+
+    from agent_journal.faces.framing import escape_controls  # noqa: PLC0415 - as above
 
     try:
         here = Path.cwd()
@@ -117,8 +120,8 @@ def current_project() -> str:
         return ""
     for folder in (here, *here.parents):
         if os.path.lexists(folder / ".git"):
-            return str(folder)
-    return str(here)
+            return escape_controls(str(folder))
+    return escape_controls(str(here))
 
 
 def _decoded(stream: BinaryIO, name: str) -> str:
