@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import logging
 import os
@@ -894,7 +895,8 @@ def test_only_unused_indexes_are_removed(tmp_path: Path) -> None:
     connection.close()
     for file in tmp_path.iterdir():
         os.utime(file, (1, 1))
-    SqliteIndex(tmp_path / "used.sqlite3").count()
+    with contextlib.closing(SqliteIndex(tmp_path / "used.sqlite3")) as used:
+        used.count()
     old, kept = tmp_path / "old.sqlite3", tmp_path / "kept.sqlite3"
     with sqlite_file._lock_file(old, 0):
         assert remove_unused(tmp_path, older_than_days=30, keep=kept) == []
@@ -910,7 +912,8 @@ def test_an_index_used_while_its_lock_is_taken_stays(
 ) -> None:
     """Its age is looked at again under the lock; only the moment of its use is made up."""
     path = tmp_path / "old.sqlite3"
-    SqliteIndex(path).count()
+    with contextlib.closing(SqliteIndex(path)) as used:
+        used.count()
     os.utime(path, (1, 1))
     monkeypatch.setattr(fcntl, "flock", lambda *_: os.utime(path))
     assert remove_unused(tmp_path, older_than_days=30, keep=tmp_path / "other") == []
