@@ -201,6 +201,10 @@ def test_the_terminal_gets_colour_and_wrapped_lines(program: Program) -> None:
     plain = re.sub(rb"\x1b\[[0-9;]*m", b"", shown)
     assert max(len(line) for line in plain.decode().splitlines()) <= 40
     assert b"\r\n\r\n" in plain  # the blank line between the heading and the hit
+    title, rest = plain.splitlines()[3:5]
+    assert re.fullmatch(rb"0\.\d\d  Redis pins .*", title)
+    assert re.fullmatch(rb"      (Redis|pins) .*", rest)  # below the title, not below the score
+    assert not re.search(rb" \r?$", plain, re.MULTILINE)  # what is copied has no blanks at the end
     assert b"\x1b" not in program("search", "licence").stdout
 
 

@@ -39,11 +39,13 @@ class Line:
 
     Attributes:
         indent: blanks before it, also where it is wrapped.
+        hang: more blanks where it is wrapped.
         verbatim: printed as it is, unwrapped and unstyled; it may hold newlines.
     """
 
     segments: tuple[Segment, ...] = ()
     indent: int = 0
+    hang: int = 0
     verbatim: bool = False
 
     @property
@@ -185,7 +187,7 @@ def _hit_lines(hit: Hit, wanted: frozenset[str]) -> Iterator[Line]:
     title = (one_line(entry.heading, TITLE_WIDTH), "bold")
     score = [] if hit.score is None else [(f"{hit.score:.2f}  ", "magenta")]
     indent = _SCORE_WIDTH if score else 2
-    yield Line((*score, title))
+    yield Line((*score, title), hang=indent)
     facts: list[Segment] = [(exact_line(entry.id), "cyan"), (f"  {_moment(entry.created)}", "dim")]
     if entry.provenance.project:
         facts.append((f"  {one_line(project_name(entry.provenance.project), TAG_WIDTH)}", "blue"))

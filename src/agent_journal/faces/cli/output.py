@@ -174,7 +174,6 @@ class _Bar:
 
 def _styled(lines: Iterable[Line]) -> str:
     from rich.console import Console  # noqa: PLC0415 - slow to import, for terminals only
-    from rich.padding import Padding  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
@@ -185,7 +184,11 @@ def _styled(lines: Iterable[Line]) -> str:
             continue
         with console.capture() as captured:
             text = Text.assemble(*line.segments)
-            console.print(Padding(text, (0, 0, 0, line.indent), expand=False))
+            room = max(console.width - line.indent - line.hang, 1)
+            for number, part in enumerate(text.wrap(console, room)):
+                part.rstrip()  # in place
+                indent = line.indent + (line.hang if number else 0)
+                console.print(Text(" " * indent) + part, soft_wrap=True)
         printed.append(captured.get())
     return "".join(printed)
 
