@@ -359,6 +359,16 @@ class TestCalls:
         assert "Mode: lexical (the model is off)." in answer.text
         assert "score" in answer.text
 
+    def test_without_a_text_the_order_is_told_and_no_mode(self, journal: Journal) -> None:
+        """Nothing was compared, so it doesn't matter what could have been."""
+        journal.write(Draft("lockfile", tags=["build"]))
+        journal.work_backlog()
+        journal.write(Draft("Later"))
+        answer = call(journal, "journal_search", {"tags": "build"})
+        assert answer.text.startswith("1 entry matches; below: 1-1.\nOrder: newest first.\nTags in")
+        nothing = call(journal, "journal_search", {"tags": "none"})
+        assert nothing.text.splitlines()[1].startswith("Tags in use:")
+
     def test_search_shows_the_backlog(self, journal: Journal) -> None:
         """Entries without vectors are counted in the answer, and leave work."""
         journal.write(Draft("lockfile"))
@@ -704,8 +714,8 @@ class TestFinding:
     def test_notices_are_passed_on_once(self) -> None:
         """What the user should know is there, but not what the mode's line says already."""
         text = mcp_answers.found(
-            page([Hit(entry(""), None, "", 0)], mode="lexical", reason="no", notices=("no", "why")),
-            Query(),
+            page([Hit(entry(""), 0.5, "", 0)], mode="lexical", reason="no", notices=("no", "why")),
+            Query("x"),
             "",
         )
         assert text.count("Notice: ") == 1

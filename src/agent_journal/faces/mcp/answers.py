@@ -82,11 +82,11 @@ def found(page: SearchPage, query: Query, project: str) -> str:
         project: the caller's, which goes without saying.
     """
     if not page.hits:
-        return "\n".join([_nothing(page, query), *_header(page, _CAPS[0])])
+        return "\n".join([_nothing(page, query), *_header(page, query, _CAPS[0])])
     limit = SEARCH_LIMIT_BYTES * max(len(page.hits), _HITS_WITHIN_LIMIT) // _HITS_WITHIN_LIMIT
     terms = words.query_terms(query.text)
     for caps in _CAPS:
-        top = [_range(page), *_header(page, caps), f"What follows is {_QUOTED}.", ""]
+        top = [_range(page), *_header(page, query, caps), f"What follows is {_QUOTED}.", ""]
         entries = [
             _hit(hit, page.offset + number, caps, project)
             for number, hit in enumerate(page.hits, 1)
@@ -142,16 +142,21 @@ def _range(page: SearchPage) -> str:
     return f"{_matching(page.total)}; below: {page.offset + 1}-{end}{more}."
 
 
-def _header(page: SearchPage, caps: _Caps) -> list[str]:
-    reason = f" ({_brief(page.reason, caps.notice)})" if page.reason else ""
-    lines = [f"Mode: {page.mode}{reason}."]
-    if page.backlog:
-        have = "entry has" if page.backlog == 1 else "entries have"
-        lines.append(f"Backlog: {page.backlog:,} {have} no vector yet: found by words only.")
+def _header(page: SearchPage, query: Query, caps: _Caps) -> list[str]:
+    lines, told = [], ""
+    if query.text:  # else nothing was compared, whatever the mode
+        told = page.reason
+        reason = f" ({_brief(told, caps.notice)})" if told else ""
+        lines.append(f"Mode: {page.mode}{reason}.")
+        if page.backlog:
+            have = "entry has" if page.backlog == 1 else "entries have"
+            lines.append(f"Backlog: {page.backlog:,} {have} no vector yet: found by words only.")
+    elif page.hits:
+        lines.append("Order: newest first.")
     lines += [
         f"Notice: {_brief(notice, caps.notice)}"
         for notice in page.notices[:_NOTICES_SHOWN]
-        if notice != page.reason
+        if notice != told
     ]
     if page.tags:
         lines.append(f"Tags in use: {_tags_in_use(page, caps.tags_in_use)}")
