@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from agent_journal import entryfile, frontmatter
 from agent_journal.errors import InvalidFieldError
-from agent_journal.model import Draft, Entry, EntryId, Provenance, Value, timestamp
+from agent_journal.model import (
+    FRONTMATTER_KEYS,
+    Draft,
+    Entry,
+    EntryId,
+    Provenance,
+    Value,
+    timestamp,
+)
 
 GOLDEN = Path(__file__).parent / "golden" / "entries"
 GOLDEN_MTIME = 1_700_000_000.25
@@ -41,7 +49,7 @@ VALUES: st.SearchStrategy[Value] = st.recursive(
     max_leaves=12,
 )
 KEYS = st.one_of(TEXT, st.text("kl", min_size=1020, max_size=1030)).filter(
-    lambda key: key != "" and key not in entryfile._OUR_KEYS
+    lambda key: key != "" and key not in FRONTMATTER_KEYS
 )
 DRAFTS = st.builds(
     Draft,
@@ -68,7 +76,7 @@ def head(lines: str) -> Entry:
 
 def render(draft: Draft, created: datetime = AT) -> bytes:
     """Render a draft under any id."""
-    return entryfile.render(EntryId("x"), created, draft)
+    return entryfile.render(created, draft)
 
 
 def told(entry: Entry) -> list[tuple[int | None, str]]:

@@ -9,7 +9,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from agent_journal import entryfile
-from agent_journal.model import Draft, EntryId, Provenance, Value, from_milliseconds, timestamp
+from agent_journal.model import (
+    FRONTMATTER_KEYS,
+    Draft,
+    Provenance,
+    Value,
+    from_milliseconds,
+    timestamp,
+)
 
 NODE = Path(__file__).parent / "node"
 AT = from_milliseconds(1_767_323_045_678)
@@ -32,7 +39,7 @@ def drafts_of(value: str) -> list[Draft]:
     provenance = Provenance(value, value, value, value, value)
     tags = [value, f"x {value}"]
     extra: dict[str, Value] = {"note": value, "more": [value, {value: value}]}
-    if value not in entryfile._OUR_KEYS:
+    if value not in FRONTMATTER_KEYS:
         extra[value] = value
     return [Draft(value, "b", tags, provenance, extra=extra)] if value.strip() else []
 
@@ -87,7 +94,7 @@ def test_js_yaml_reads_every_field_and_tag_as_the_same_string() -> None:
     )
     drafts = [draft for value in VALUES for draft in drafts_of(value)] + generated()
     assert len(drafts) > 300
-    files = [entryfile.render(EntryId("x"), AT, draft).decode() for draft in drafts]
+    files = [entryfile.render(AT, draft).decode() for draft in drafts]
     blocks = [file.removeprefix("---\n").split("\n---\n", 1)[0] for file in files]
     finished = subprocess.run(
         ["node", "frontmatter.mjs"],

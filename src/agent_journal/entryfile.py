@@ -16,6 +16,7 @@ from agent_journal import frontmatter
 from agent_journal.errors import InvalidFieldError
 from agent_journal.frontmatter import Node
 from agent_journal.model import (
+    FRONTMATTER_KEYS,
     Draft,
     Entry,
     EntryId,
@@ -42,7 +43,6 @@ _PROVENANCE_KEYS = {
     "agent": "agent",
     "session_id": "session",
 }
-_OUR_KEYS = frozenset({"title", "created", "tags", *_PROVENANCE_KEYS})
 _FENCE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 _ID_INSTANT = re.compile(r"(\d{8}-\d{6}-\d{3})(?!\d)", re.ASCII)
 _INSTANT = re.compile(
@@ -52,11 +52,12 @@ _INSTANT = re.compile(
 )
 
 
-def render(entry_id: EntryId, created: datetime, draft: Draft) -> bytes:  # noqa: ARG001 the name is the file's
+def render(created: datetime, draft: Draft) -> bytes:
     """Return the file of an entry: frontmatter, an empty line, the body, one line end; UTF-8.
 
+    The entry's id stands in the file's name alone.
+
     Args:
-        entry_id: the entry's id; it stands in the file's name alone.
         created: aware; written in UTC with milliseconds.
         draft: everything else.
 
@@ -105,7 +106,7 @@ def parse(data: bytes, *, entry_id: EntryId, path: str, mtime: float) -> Entry:
         provenance=Provenance(
             **{name: _text(fields, key, findings) for key, name in _PROVENANCE_KEYS.items()}
         ),
-        extra={key: node.value() for key, node in fields.items() if key not in _OUR_KEYS},
+        extra={key: node.value() for key, node in fields.items() if key not in FRONTMATTER_KEYS},
         problems=findings.problems(),
     )
 

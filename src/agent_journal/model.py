@@ -33,6 +33,8 @@ Value = Scalar | Sequence["Value"] | Mapping[str, "Value"]
 FRONTMATTER_KEYS = frozenset(
     {"title", "created", "project", "model", "provider", "agent", "session_id", "tags"}
 )
+"""Our own keys; whatever else frontmatter holds is an entry's `extra`."""
+
 _FORBIDDEN = re.compile("[\x00\ud800-\udfff]")
 _AGE = re.compile(r"(\d{1,6})\s*([hdw])", re.IGNORECASE)
 _AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

@@ -157,7 +157,7 @@ class StoreContract:
 
     def test_too_large_a_draft_is_refused_whole(self) -> None:
         """One byte over the limit stores nothing and uses up no id; the limit itself is fine."""
-        frame = len(entryfile.render(NOON_ID, NOON, Draft(title="t", body="x"))) - 1
+        frame = len(entryfile.render(NOON, Draft(title="t", body="x"))) - 1
         largest = ENTRY_LIMIT_BYTES - frame
         with pytest.raises(EntryTooLargeError) as caught:
             self.store.append(Draft(title="t", body="é" * (largest // 2) + "xx", created=NOON))

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from agent_journal import entryfile
 from agent_journal.errors import EntryTooLargeError
-from agent_journal.model import ENTRY_LIMIT_BYTES, Draft, entry_id_of, from_milliseconds
+from agent_journal.model import ENTRY_LIMIT_BYTES, Draft, from_milliseconds
 
 NO_FREE_ID = "every id from its date to the end of the calendar is taken"
 """Why a draft of the very last milliseconds may be refused."""
@@ -55,7 +55,7 @@ def render_checked(created: datetime, draft: Draft) -> bytes:
     Raises:
         EntryTooLargeError: it would be larger than `ENTRY_LIMIT_BYTES`.
     """
-    data = entryfile.render(entry_id_of(created), created, draft)
+    data = entryfile.render(created, draft)
     if len(data) > ENTRY_LIMIT_BYTES:
         raise EntryTooLargeError(len(data), ENTRY_LIMIT_BYTES)
     return data
