@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_journal.faces.provenance import complete, from_environment, working_directory
+from agent_journal.faces.provenance import (
+    complete,
+    current_project,
+    from_environment,
+    working_directory,
+)
 from agent_journal.model import Draft, Provenance
 
 
@@ -81,4 +86,18 @@ def test_a_working_directory_that_is_gone_is_unknown(
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert working_directory() == ""
+    assert current_project() == ""
     monkeypatch.chdir(tmp_path)
+
+
+def test_the_present_project_is_the_repository_around(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one it is the folder itself; bytes that are no UTF-8 are spelled out."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    (folder / "sub").mkdir(parents=True)
+    monkeypatch.chdir(folder / "sub")
+    spelled = f"{tmp_path}/caf\\udce9"
+    assert current_project() == f"{spelled}/sub"
+    (folder / ".git").touch()
+    assert current_project() == spelled

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from agent_journal.faces.framing import escape_controls
@@ -37,6 +38,18 @@ def complete(known: Provenance, *, client: str, roots: Sequence[str], directory:
     """
     project = known.project or _clean(_project_of(roots, directory))
     return replace(known, project=project, agent=known.agent or _clean(client))
+
+
+def current_project() -> str:
+    """Return the nearest folder upwards that holds ``.git``, else the working directory.
+
+    It is empty when the working directory is gone.
+    """
+    here = working_directory()
+    for folder in (Path(here), *Path(here).parents) if here else ():
+        if os.path.lexists(folder / ".git"):
+            return _clean(str(folder))
+    return _clean(here)
 
 
 def working_directory() -> str:

@@ -13,13 +13,7 @@ from agent_journal.errors import EmbedderUnavailableError, JournalError, Journal
 from agent_journal.faces.cli import layout, shapes
 from agent_journal.faces.cli.call import Call
 from agent_journal.faces.cli.errors import MEANINGS, NOTHING, OK
-from agent_journal.faces.cli.input import (
-    current_project,
-    parse_created,
-    read_body,
-    rescued,
-    split_tags,
-)
+from agent_journal.faces.cli.input import parse_created, read_body, rescued, split_tags
 from agent_journal.faces.cli.layout import Line
 from agent_journal.faces.cli.options import (
     Filters,
@@ -313,6 +307,8 @@ def _search(call: Call, text: str, filters: Filters, *, lexical: bool) -> int:
     filters["tags"] = split_tags(filters["tags"])
     filters["any_tags"] = split_tags(filters["any_tags"])
     if filters["project"] == ".":
+        from agent_journal.faces.provenance import current_project  # noqa: PLC0415 - rarely needed
+
         filters["project"] = current_project()
     query = Query(text=text, **filters)
     settings = call.settings(lexical=lexical or not query.text)
@@ -350,7 +346,10 @@ def _work_off(journal: Journal) -> str:
 
 def _provenance(origin: Origin) -> Provenance:
     """Return where an entry comes from: what is given, else the environment, else the folder."""
-    from agent_journal.faces.provenance import from_environment  # noqa: PLC0415 - write's only
+    from agent_journal.faces.provenance import (  # noqa: PLC0415 - write's only
+        current_project,
+        from_environment,
+    )
 
     known = from_environment(os.environ)
     project = origin["project"]

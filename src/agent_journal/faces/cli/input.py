@@ -1,8 +1,7 @@
-"""Where a draft's body and project come from when they are written on the command line."""
+"""What a draft is made of on the command line: its body, its tags, and when it happened."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,8 +19,6 @@ READ_LIMIT_BYTES = 4 * ENTRY_LIMIT_BYTES
 
 class NothingWrittenError(click.ClickException):
     """The editor was left without saving, so that there is nothing to write."""
-
-    exit_code = 1
 
 
 def read_body(body: str | None, body_file: str | None) -> tuple[str, bool]:
@@ -102,26 +99,6 @@ def parse_created(value: str | None) -> datetime | None:
 def split_tags(values: Iterable[str]) -> tuple[str, ...]:
     """Return tags given as repeated options or comma lists, with or without a leading ``#``."""
     return tuple(part for value in values for part in value.split(","))
-
-
-def current_project() -> str:
-    """Return the nearest folder upwards that holds ``.git``, else the working directory.
-
-    It is empty when the working directory is gone. Bytes that are no UTF-8 and control characters,
-    which an entry can't hold, are spelled out as the server does it.
-    """
-    from pathlib import Path  # noqa: PLC0415 - not needed for --help
-
-    from agent_journal.faces.framing import escape_controls  # noqa: PLC0415 - as above
-
-    try:
-        here = Path.cwd()
-    except FileNotFoundError:
-        return ""
-    for folder in (here, *here.parents):
-        if os.path.lexists(folder / ".git"):
-            return escape_controls(str(folder))
-    return escape_controls(str(here))
 
 
 def _decoded(stream: BinaryIO, name: str) -> str:
