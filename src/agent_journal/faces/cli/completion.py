@@ -18,12 +18,9 @@ from click.shell_completion import (
 
 from agent_journal.errors import AmbiguousIdError, JournalError
 from agent_journal.faces.cli.call import Call
-from agent_journal.faces.cli.output import PROGRAM
+from agent_journal.faces.cli.output import COMPLETION_VARIABLE, PROGRAM
 from agent_journal.faces.framing import escape_controls, one_line
 from agent_journal.model import EntryId, Query, fold
-
-VARIABLE = "_AGENT_JOURNAL_COMPLETE"
-"""Set by the script when the shell wants completions."""
 
 _OFFERED = 30  # ids; more than that no one chooses from
 _HELP_WIDTH = 60
@@ -48,14 +45,14 @@ _KINDS: dict[str, type[ShellComplete]] = {
 
 def script(command: click.Command, shell: str) -> str:
     """Return the script that makes a shell complete our command line."""
-    return _KINDS[shell](command, {}, PROGRAM, VARIABLE).source()
+    return _KINDS[shell](command, {}, PROGRAM, COMPLETION_VARIABLE).source()
 
 
 def respond(command: click.Command, instruction: str) -> int:
     """Print completions for a shell's script, and nothing else: stderr would spoil the prompt."""
     logging.getLogger("agent_journal").addHandler(logging.NullHandler())
     add_completion_class(_Bash)
-    return shell_complete(command, {}, PROGRAM, VARIABLE, instruction)
+    return shell_complete(command, {}, PROGRAM, COMPLETION_VARIABLE, instruction)
 
 
 def tags(context: click.Context, incomplete: str) -> list[str]:

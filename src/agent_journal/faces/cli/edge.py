@@ -20,6 +20,7 @@ from agent_journal.faces.cli.errors import (
 )
 from agent_journal.faces.cli.input import NothingWrittenError
 from agent_journal.faces.cli.output import (
+    COMPLETION_VARIABLE,
     PROGRAM,
     forget_stdout,
     print_json,
@@ -27,8 +28,6 @@ from agent_journal.faces.cli.output import (
     say_error,
 )
 from agent_journal.faces.cli.shapes import error_shape
-
-_COMPLETION_VARIABLE = "_AGENT_JOURNAL_COMPLETE"  # as in cli_completion, which is slow to import
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -49,7 +48,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _invoke(arguments: Sequence[str]) -> int:
     # Not `Group.main`: it ends the process with a code of its own when a pipe is closed.
-    if instruction := os.environ.get(_COMPLETION_VARIABLE):
+    if instruction := os.environ.get(COMPLETION_VARIABLE):
         from agent_journal.faces.cli.completion import respond  # noqa: PLC0415 - for shells only
 
         return respond(commands, instruction)

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
+    from agent_journal.ports import Progress
+
 PROGRAM = "agent-journal"
+COMPLETION_VARIABLE = "_AGENT_JOURNAL_COMPLETE"
+"""Set by a shell's completion script when the shell wants completions."""
+
 _WIPE = "\r\x1b[K"  # back to the line's start, and clear it
 
 BAR_DELAY_S = 0.3
@@ -95,7 +100,7 @@ def forget_stdout() -> None:
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
+def progress_bar(label: str) -> Iterator[Progress | None]:
     """Give a function to be told of (done, total), which draws a bar on stderr.
 
     It is None unless stderr is a terminal. Nothing is drawn in the first 0.3 s.
@@ -154,12 +159,12 @@ class _Bar:
         from rich.progress import (  # noqa: PLC0415 - as above
             BarColumn,
             MofNCompleteColumn,
-            Progress,
             TextColumn,
             TimeRemainingColumn,
         )
+        from rich.progress import Progress as RichProgress  # noqa: PLC0415 - as above
 
-        progress = Progress(
+        progress = RichProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),

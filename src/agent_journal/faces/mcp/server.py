@@ -157,7 +157,7 @@ async def _ask_for_roots(session: ServerSession) -> list[str]:
 
 
 def run(settings: Settings, reading: int, writing: int) -> int:
-    """Serve the client at the other end of two descriptors; see `mcp.serve`.
+    """Serve the client at the other end of two descriptors; see `faces.mcp.serve`.
 
     Returns:
         An exit code.
