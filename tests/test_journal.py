@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -311,6 +312,29 @@ def test_only_the_original_model_writes_sidecars_of_its_length(folder: Path, ind
         FileStore(folder), index, BackgroundLoader(lambda: HashingEmbedder(64, "second"))
     ).work_backlog(wait_s=10)
     assert '"second"' in sidecar.read_text(encoding="utf-8")
+
+
+def test_a_sidecar_follows_its_text(journal: Journal, folder: Path) -> None:
+    """Whoever edits an entry by hand finds it by its new meaning, after a lost index too."""
+    entry = journal.write(Draft("Zoo", "giraffes and elephants"))
+    journal.work_backlog(wait_s=10)
+    file, sidecar = folder / f"{entry.id}.md", folder / f"{entry.id}.embedding"
+    before = sidecar.read_bytes()
+    file.chmod(0o600)
+    file.write_text('---\ntitle: "Pool"\n---\n\nconnections exhausted\n', encoding="utf-8")
+    journal.catch_up(thorough=True)
+    journal.work_backlog()
+    assert sidecar.read_bytes() != before
+    sidecar.write_text(
+        json.dumps({"v": 2, "model": HashingEmbedder().name, "dimension": 1, "vector": [1.0]}),
+        encoding="utf-8",
+    )
+    journal.reindex()
+    journal.work_backlog()
+    (vector,) = HashingEmbedder().embed_passages(["Pool\nconnections exhausted"])
+    found = FileStore(folder).read_sidecar(entry.id)
+    assert found is not None
+    assert found.vector == pytest.approx(vector.tolist())
 
 
 def test_a_sidecar_stands_in_until_the_passages_are_embedded(folder: Path, index: Index) -> None:

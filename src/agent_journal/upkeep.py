@@ -37,6 +37,7 @@ ANALYSIS_VERSION = 1
 _BATCH = 256  # entries indexed in one transaction, so that others wait at most about 0.1 s for it
 _CLAIM = 16  # entries taken from the backlog at once: the most that a crash or a race does twice
 _LEASE_S = 120.0  # 16 entries of 1 MiB take about 100 s; a crashed process's are free after it
+_SAME_COSINE = 0.999  # the same text on another machine differs by rounding alone
 _PASSAGES_PER_CALL = 32  # embedded at once, so that a stop is heard within about 0.2 s
 
 
@@ -184,16 +185,26 @@ class Upkeep:
         return len(group)
 
     def _put_sidecar(self, work: _Work, sidecar: Sidecar) -> None:
-        """Write a sidecar unless one of this model, or one of the original's, is there."""
+        """Write a sidecar unless one of this model and text, or the original's, is there."""
         if len(sidecar.vector) == SEED_DIMENSION and sidecar.model != SEED_MODEL:
             return
         replace = False
         if work.version.sidecar:
             there, problems = self.sidecar_of(work.entry.id, work.version)
-            if problems or (there and there.model == sidecar.model):
+            if problems or (there and _is_same(there, sidecar)):
                 return
             replace = there is not None and len(there.vector) != SEED_DIMENSION
         self._store.write_sidecar(work.entry.id, sidecar, replace=replace)
+
+
+def _is_same(one: Sidecar, other: Sidecar) -> bool:
+    """Tell whether two vectors are one model's of one text: an entry edited by hand has another."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    if one.model != other.model or len(one.vector) != len(other.vector):
+        return False
+    a, b = np.array(one.vector), np.array(other.vector)
+    return bool(a @ b > _SAME_COSINE * np.linalg.norm(a) * np.linalg.norm(b))
 
 
 @dataclass(frozen=True, slots=True)
