@@ -551,6 +551,24 @@ def test_a_removed_file_is_made_again(index: SqliteIndex, path: Path) -> None:
     assert index.evidence(["word"], Filters(), QUERY).compared == 3
 
 
+def test_a_file_removed_while_it_is_opened_is_made_again(path: Path) -> None:
+    """Whoever deletes it picks any moment; nothing but that moment is made up."""
+    moments = [path]
+
+    def connect(*args: Any, **options: Any) -> sqlite3.Connection:  # noqa: ANN401 - handed on
+        connection = sqlite3.connect(*args, **options)
+        for file in moments:
+            file.unlink()
+        moments.clear()
+        return connection
+
+    index = SqliteIndex(path, connect=connect)
+    fill(index)
+    assert index.count() == 3
+    index.close()
+    assert path.exists()
+
+
 def test_a_removed_folder_is_made_again(index: SqliteIndex, path: Path) -> None:
     """The same holds for the whole folder."""
     for file in path.parent.iterdir():

@@ -234,9 +234,10 @@ class SharedFile:
             try:
                 return self._open_locked()
             except _FAILURES as error:
-                if not self._is_damage(error):
+                if self._is_damage(error):
+                    self._remove(error)
+                elif self._inode():  # else somebody removed it meanwhile
                     self._give_up(error)
-                self._remove(error)
             try:
                 return self._open_locked()
             except _FAILURES as error:
