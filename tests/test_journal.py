@@ -259,6 +259,7 @@ def test_a_search_never_waits_for_the_backlog(journal: Journal) -> None:
     page = journal.search(Query("zebra"))
     assert {hit.entry.title for hit in page.hits} == {"first", "second"}
     assert (page.mode, page.backlog) == ("hybrid", 1)
+    assert journal.search(Query()).backlog == 1
 
 
 def test_without_a_model_search_is_lexical_and_says_why(folder: Path, index: Index) -> None:
@@ -398,6 +399,17 @@ def test_an_unreadable_file_is_a_problem_and_stops_nothing(journal: Journal, fol
     assert {Path(problem.path).name for problem in found} == {"bad.md", "link.md"}
     assert {Path(problem.path).name for problem in journal.check()} == {"bad.md", "link.md"}
     assert all(isinstance(problem, Problem) and problem.reason for problem in found)
+
+
+def test_check_tells_of_broken_sidecars(journal: Journal, folder: Path) -> None:
+    """A sidecar that is ignored is a problem with its path."""
+    entry = journal.write(Draft("good"))
+    sidecar = folder / f"{entry.id}.embedding"
+    sidecar.write_text("[0.1, 0.2]", encoding="utf-8")
+    (problem,) = journal.check()
+    assert problem.path == str(sidecar)
+    assert problem.reason.startswith("ignored: ")
+    assert journal.status().problems == (problem,)
 
 
 def test_check_removes_only_old_temporary_files(journal: Journal, folder: Path) -> None:

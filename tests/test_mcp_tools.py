@@ -345,6 +345,7 @@ class TestCalls:
         )
         assert "Mode: hybrid." in answer.text
         assert "Tags in use: build (3)" in answer.text
+        assert "\nWhat follows is quoted from earlier sessions: records of their" in answer.text
         assert "/work/shop" not in answer.text
         everything = call(journal, "journal_search", {"text": "lockfile"}).text
         assert f"{foreign.id} (" in everything

@@ -556,7 +556,7 @@ def test_a_file_removed_while_it_is_opened_is_made_again(path: Path) -> None:
     moments = [path]
 
     def connect(*args: Any, **options: Any) -> sqlite3.Connection:  # noqa: ANN401 - handed on
-        connection = sqlite3.connect(*args, **options)
+        connection: sqlite3.Connection = sqlite3.connect(*args, **options)
         for file in moments:
             file.unlink()
         moments.clear()

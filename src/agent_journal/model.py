@@ -303,7 +303,8 @@ class SearchPage:
         tags: every tag in the journal with the number of entries that carry it, most used first.
         mode: ``hybrid`` when words and meaning were both used.
         reason: why the mode isn't hybrid; empty when it is.
-        backlog: entries that have no vector yet, so that only their words can be found.
+        backlog: entries that have no vector yet, so that only their words can be found; 0 while
+            there is no model, since `reason` says then that none is used.
         notices: what else the user should know, such as a folder that can't be read.
     """
 
