@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from agent_journal.errors import ConfigError
+from agent_journal.model import FORBIDDEN
 
 SIZE_LIMIT_BYTES = 1024 * 1024
 DEPTH = 4
@@ -19,7 +20,6 @@ Where = tuple[str | int, ...]
 """A place in the file: keys and list indexes, from the outermost in."""
 
 _T = TypeVar("_T", dict[str, object], list[object], str, bool)
-_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 _MARK = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},:]|[^][{},:"\s]+')
 _NOUNS: dict[type, str] = {
     dict: "an object",
@@ -138,7 +138,7 @@ def require_clean(text: str) -> None:
     Raises:
         ValueError: the text holds NUL or a lone surrogate.
     """
-    if found := _UNUSABLE.search(text):
+    if found := FORBIDDEN.search(text):
         reason = f"holds U+{ord(found[0]):04X}; remove NUL characters and lone surrogates"
         raise ValueError(reason)
 

@@ -35,10 +35,13 @@ FRONTMATTER_KEYS = frozenset(
 )
 """Our own keys; whatever else frontmatter holds is an entry's `extra`."""
 
-_FORBIDDEN = re.compile("[\x00\ud800-\udfff]")
+FORBIDDEN = re.compile("[\x00\ud800-\udfff]")
+"""NUL and lone surrogates: what no UTF-8 text file carries faithfully."""
+
 _AGE = re.compile(r"(\d{1,6})\s*([hdw])", re.IGNORECASE)
 _AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Draft:
 
     Titles have their white-space runs made one space. Bodies lose surrounding blank lines, and
     CRLF and CR become LF. Tags are trimmed, empty ones dropped, and those that differ only in case
-    joined under their first spelling.
+    joined under their first spelling; a leading ``#`` is no part of one.
 
     Attributes:
         created: when it happened, for imports (UTC unless it says otherwise); None means now.
@@ -390,9 +393,6 @@ def timestamp(instant: datetime) -> str:
     return to_utc(instant).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 def _resolve(name: str, value: str | datetime | None, now: datetime) -> int | None:
     if value is None or value == "":
         return None
@@ -419,7 +419,7 @@ def _is_path(project: str) -> bool:
 def _require_text(name: str, text: object) -> None:
     if not isinstance(text, str):
         raise InvalidFieldError(name, f"{name} is {type(text).__name__}; give a string")
-    if found := _FORBIDDEN.search(text):
+    if found := FORBIDDEN.search(text):
         raise ForbiddenCharacterError(name, found[0], found.start())
 
 

@@ -64,7 +64,7 @@ class Arguments:
     def tags(self, name: str) -> list[str]:
         """Return optional tags, given as comma-separated text, as a list, or as JSON text of one.
 
-        A leading ``#`` is dropped. The members of a list may hold commas.
+        The members of a list may hold commas. A ``#`` stays: drafts and queries drop it.
         """
         value = self._values.get(name)
         if isinstance(value, str):
@@ -77,7 +77,7 @@ class Arguments:
             isinstance(tag, bool) or not isinstance(tag, str | int | float) for tag in value
         ):
             raise RefusedCallError(f"{name} is {_brief(value)}; give comma-separated words")
-        return [str(tag).strip().lstrip("#") for tag in value]
+        return [str(tag) for tag in value]
 
     def _as_object(self, raw: object) -> Mapping[str, object]:
         if isinstance(raw, str):

@@ -12,7 +12,7 @@ from agent_journal.faces.framing import escape_controls
 from agent_journal.faces.mcp import answers
 from agent_journal.faces.mcp.arguments import Arguments, RefusedCallError
 from agent_journal.journal import Journal
-from agent_journal.model import LIMIT_DEFAULT, LIMIT_MAX, Draft, Provenance, Query
+from agent_journal.model import FORBIDDEN, LIMIT_DEFAULT, LIMIT_MAX, Draft, Provenance, Query
 
 _SUGGESTED_LIMIT_BYTES = 400
 _log = logging.getLogger("agent_journal")
@@ -195,4 +195,4 @@ def _query(arguments: Arguments) -> Query:
 
 def _searchable(text: str) -> str:
     """Return a text without what no entry can hold, so that looking for it finds nothing."""
-    return text.replace("\0", "?").encode(errors="replace").decode()
+    return FORBIDDEN.sub("?", text)
