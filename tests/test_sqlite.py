@@ -911,6 +911,7 @@ def test_only_unused_indexes_are_removed(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "music.sqlite3") as connection:
         connection.execute("CREATE TABLE songs (title)")
     connection.close()
+    os.mkfifo(tmp_path / "pipe.sqlite3")
     for file in tmp_path.iterdir():
         os.utime(file, (1, 1))
     with contextlib.closing(SqliteIndex(tmp_path / "used.sqlite3")) as used:
@@ -920,7 +921,7 @@ def test_only_unused_indexes_are_removed(tmp_path: Path) -> None:
         assert remove_unused(tmp_path, older_than_days=30, keep=kept) == []
     assert remove_unused(tmp_path, older_than_days=30, keep=kept) == [old]
     assert {file.name.split(".")[0] for file in tmp_path.iterdir()} == {
-        *("used", "kept", "notes", "photos", "music")
+        *("used", "kept", "notes", "photos", "music", "pipe")
     }
     assert remove_unused(tmp_path / "none", older_than_days=30, keep=kept) == []
 

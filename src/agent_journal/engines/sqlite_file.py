@@ -312,7 +312,9 @@ def remove_unused(
     removed: list[Path] = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         with contextlib.suppress(OSError):  # somebody is at it, or it is gone: so much the better
-            if path == keep or path.stat().st_mtime > oldest or not _is_of(path, application):
+            if path == keep or not path.is_file():  # opening a pipe would wait for ever
+                continue
+            if path.stat().st_mtime > oldest or not _is_of(path, application):
                 continue
             with _lock_file(path, time.monotonic()):
                 if path.stat().st_mtime <= oldest:
