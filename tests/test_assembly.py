@@ -15,6 +15,7 @@ from agent_journal.config import load_settings
 from agent_journal.engines import loading
 from agent_journal.errors import ConfigError, WriteFailedError
 from agent_journal.faces.mcp import server
+from agent_journal.journal import MODEL_WAIT_S
 from agent_journal.model import Draft, Query
 
 
@@ -35,7 +36,10 @@ def test_one_journal_has_one_index(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     "constant",
-    ["agent_journal.engines.sqlite.SCHEMA_VERSION", "agent_journal.assembly.ANALYSIS_VERSION"],
+    [
+        "agent_journal.engines.sqlite_tables.SCHEMA_VERSION",
+        "agent_journal.assembly.ANALYSIS_VERSION",
+    ],
 )
 def test_versions_do_not_share_an_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, constant: str
@@ -86,6 +90,7 @@ from pathlib import Path
 from agent_journal.assembly import open_journal
 from agent_journal.config import load_settings
 from agent_journal.engines import memory_index, sqlite
+from agent_journal.journal import MODEL_WAIT_S
 from agent_journal.model import Draft, Query
 
 top = Path(sys.argv[1])
@@ -126,6 +131,7 @@ def test_a_broken_configuration_is_never_passed_over(home: Path, tmp_path: Path)
 
 def test_waits_are_as_short_as_promised() -> None:
     """A search waits 2 s for a model, roots 1 s; a server is gone 2 s after its end."""
+    assert MODEL_WAIT_S <= 2.0
     assert server._ROOTS_WAIT_S <= 1.0
     assert server._GRACE_S + server._UPKEEP_GRACE_S + server._THREADS_GRACE_S <= 2.0
     assert loading.RETRY_S <= 60.0

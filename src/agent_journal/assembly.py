@@ -58,7 +58,7 @@ def index_path(settings: Settings) -> Path:
     Versions of this package that differ in tables or in analysis keep an index each, so that none
     searches or rebuilds another's.
     """
-    from agent_journal.engines.sqlite import SCHEMA_VERSION  # noqa: PLC0415 - chosen here
+    from agent_journal.engines.sqlite_tables import SCHEMA_VERSION  # noqa: PLC0415 - chosen here
 
     try:
         folder = os.path.realpath(settings.folder)  # Path.resolve() refuses links in a circle

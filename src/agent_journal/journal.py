@@ -318,7 +318,16 @@ class Journal:
     def _search(self, query: Query, filters: Filters, wait_s: float) -> SearchPage:
         if notice := self._step_in():
             notices = (*self._notices, notice)
-            return SearchPage((), 0, query.offset, {}, "lexical", notice, 0, notices)
+            return SearchPage(
+                hits=(),
+                total=0,
+                offset=query.offset,
+                tags={},
+                mode="lexical",
+                reason=notice,
+                backlog=0,
+                notices=notices,
+            )
         if query.text:
             hits, total, reason, backlog = self._matching(query, filters, wait_s)
         else:

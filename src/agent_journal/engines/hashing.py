@@ -34,7 +34,7 @@ class HashingEmbedder:
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder`."""
-        import numpy as np  # noqa: PLC0415 slow, and wanted only when embedding
+        import numpy as np  # noqa: PLC0415 - slow, and wanted only when embedding
 
         matrix = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(matrix, texts, strict=True):

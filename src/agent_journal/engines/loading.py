@@ -14,7 +14,7 @@ from agent_journal.ports import Embedder
 RETRY_S = 30.0
 """A failed load is tried again no sooner than so many seconds later."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("agent_journal")
 
 
 class BackgroundLoader:
@@ -61,7 +61,7 @@ class BackgroundLoader:
         except EmbedderUnavailableError as error:
             failure = error.reason
             _log.warning("%s", failure)
-        except Exception as error:  # noqa: BLE001 the thread's outer edge: whatever it is, search goes on
+        except Exception as error:  # noqa: BLE001 - the thread's outer edge: whatever it is, search goes on
             failure = f"the model can't be loaded: {str(error) or type(error).__name__}"
             _log.warning("%s", failure, exc_info=True)
         with self._changed:
@@ -78,6 +78,6 @@ class NoEmbedder:
         """Take the reason, a lower-case sentence that is shown with every answer."""
         self._reason = reason
 
-    def get(self, wait_s: float) -> NoReturn:  # noqa: ARG002 nothing to wait for
+    def get(self, wait_s: float) -> NoReturn:  # noqa: ARG002 - nothing to wait for
         """Raise at once; see `EmbedderLoader`."""
         raise EmbedderUnavailableError(self._reason)

@@ -21,7 +21,6 @@ from agent_journal.engines.sqlite_file import SharedFile
 from agent_journal.engines.sqlite_filters import condition, passing
 from agent_journal.engines.sqlite_tables import (
     LAYOUT,
-    SCHEMA_VERSION,
     State,
     Writer,
     clear,
@@ -43,9 +42,6 @@ from agent_journal.ports import (
     Selection,
     Version,
 )
-
-__all__ = ["SCHEMA_VERSION", "SqliteIndex", "remove_unused"]
-
 
 _T = TypeVar("_T")
 

