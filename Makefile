@@ -55,7 +55,7 @@ prove: setup $(NODE) ## Run the longer proofs: many processes, many crashes, man
 	$(BIN)/pytest -m prove --timeout=1800
 
 docs: setup ## Check the documentation: its links and its examples
-	$(BIN)/pytest -k 'docs or readme'
+	$(BIN)/pytest -k 'docs or documents or documented'
 
 setup: $(VENV)/.set-up ## Make the virtual environment; does nothing when it is up to date
 

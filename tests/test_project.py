@@ -104,6 +104,13 @@ def anchors(path: Path) -> set[str]:
 # --- words and pins -------------------------------------------------------------------------------
 
 
+def test_make_docs_runs_the_documents() -> None:
+    """The word takes the tests that run what the documents tell people to type."""
+    (chosen,) = re.findall(r"-k '([^']+)'", run("make", "-n", "docs"))
+    assert {"docs", "documents", "documented"} == set(chosen.split(" or "))
+    assert (ROOT / "tests" / "test_documents.py").is_file()
+
+
 def test_make_alone_lists_the_words() -> None:
     """`make` shows each word with what it does, and CONTRIBUTING explains each of them."""
     listed = dict(re.findall(r"^ +make ([a-z]+) +(\S.*)$", run("make"), flags=re.MULTILINE))
