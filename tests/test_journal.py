@@ -207,19 +207,6 @@ def test_vectors_find_what_words_do_not(journal: Journal) -> None:
     assert journal.work_backlog() == 0
 
 
-def test_the_end_of_the_longest_entry_is_found(journal: Journal) -> None:
-    """By a word and by meaning, and the snippet is from there; nothing is out of reach."""
-    filler = "".join(f"Line {number} tells of pasta with tomatoes.\n" for number in range(25_500))
-    end = "Tokenised authentications everywhere. " * 20 + "And a xylograph."
-    entry = journal.write(Draft("Everything", f"{filler}\n{end}"))
-    assert 1_000_000 < len(entry.body) < 2**20
-    assert journal.work_backlog(wait_s=10) == 1
-    for text, kind in [("xylograph", "lexical"), ("authenticatons tokenisedd", "dense")]:
-        (hit,) = journal.search(Query(text)).hits
-        assert kind in hit.found_by
-        assert hit.snippet in end
-
-
 def test_workers_do_not_repeat_one_another(folder: Path, index: Index) -> None:
     """What one is embedding meanwhile, another leaves alone: each text is embedded once."""
     embedded: list[str] = []

@@ -1,10 +1,7 @@
-"""The whole journal with the real model: long entries, other languages, two processes."""
+"""The whole journal with the real model: the longest entry, in other words and languages."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,30 +55,3 @@ def test_a_needle_at_the_end_of_the_largest_entry_is_found(journal: Journal) -> 
         assert "Zefiro" in hit.snippet, asked
         assert body[hit.offset :].startswith(hit.snippet)
         assert hit.offset > len(body) - 500
-
-
-def test_two_processes_share_the_backlog(journal: Journal, tmp_path: Path) -> None:
-    """Everything is embedded once but for a batch a process, and both see all of it."""
-    for number in range(120):
-        journal.write(Draft(f"Entry {number}", f"It speaks of the number {number} and its square."))
-    journal.catch_up()
-    code = (
-        "import sys\n"
-        "from agent_journal.assembly import open_journal\n"
-        "from agent_journal.config import load_settings\n"
-        "settings = load_settings({'HOME': sys.argv[1]}, journal=sys.argv[2])\n"
-        "with open_journal(settings) as journal:\n"
-        "    print(journal.work_backlog(wait_s=60), journal.status().backlog)\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "journal")]
-    workers = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="ascii")
-        for _ in range(2)
-    ]
-    results = [worker.communicate(timeout=100)[0].split() for worker in workers]
-    done = sum(int(count) for count, _ in results)
-    assert 120 <= done <= 120 + 2 * 16, results
-    assert journal.status(wait_s=60).backlog == 0
-    sidecars = list((tmp_path / "journal").glob("*.embedding"))
-    assert len(sidecars) == 120
-    assert {json.loads(file.read_bytes())["dimension"] for file in sidecars} == {512}
