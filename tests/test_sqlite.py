@@ -367,6 +367,14 @@ def test_words_alone_need_no_numpy(path: Path) -> None:
     assert result.stdout == "3 False\n"
 
 
+def change(path: Path, *statements: str) -> None:
+    """Change the file behind the index's back."""
+    with sqlite3.connect(path) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
 def damage_by_truncating(path: Path) -> None:
     """Cut the file in its middle."""
     os.truncate(path, path.stat().st_size // 2)
@@ -379,19 +387,16 @@ def damage_by_overwriting(path: Path) -> None:
 
 def damage_the_schema(path: Path) -> None:
     """Take a table away."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("DROP TABLE passages")
-    connection.close()
+    change(path, "DROP TABLE passages")
 
 
 def damage_a_table_kind(path: Path) -> None:
     """Let a table ask for a module that nobody has."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute(
-            "UPDATE sqlite_master SET sql = replace(sql, 'USING fts5', 'USING fts9')"
-        )
-    connection.close()
+    change(
+        path,
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = replace(sql, 'USING fts5', 'USING fts9')",
+    )
 
 
 def damage_a_message(path: Path) -> None:
@@ -401,44 +406,32 @@ def damage_a_message(path: Path) -> None:
 
 def damage_the_version(path: Path) -> None:
     """Pretend that another program's version made it."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 999")
-    connection.close()
+    change(path, "PRAGMA user_version = 999")
 
 
 def damage_the_state(path: Path) -> None:
     """Empty the table that every transaction starts with."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("DELETE FROM state")
-    connection.close()
+    change(path, "DELETE FROM state")
 
 
 def damage_a_number(path: Path) -> None:
     """Make a number that is none."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE passages SET length = 'many' WHERE key = 1")
-    connection.close()
+    change(path, "UPDATE passages SET length = 'many' WHERE key = 1")
 
 
 def damage_the_text(path: Path) -> None:
     """Make an id that is no text."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE entries SET id = x'ff00' WHERE key = 1")
-    connection.close()
+    change(path, "UPDATE entries SET id = x'ff00' WHERE key = 1")
 
 
 def damage_the_references(path: Path) -> None:
     """Take facts away that postings refer to."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("DELETE FROM passages WHERE key = 1")
-    connection.close()
+    change(path, "DELETE FROM passages WHERE key = 1")
 
 
 def damage_the_vectors(path: Path) -> None:
     """Cut a vector."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE vectors SET matrix = x'00' WHERE entry = 1")
-    connection.close()
+    change(path, "UPDATE vectors SET matrix = x'00' WHERE entry = 1")
 
 
 DAMAGES = [
