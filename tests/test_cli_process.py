@@ -263,6 +263,28 @@ def test_no_editor_is_started_where_its_screen_would_be_captured(program: Progra
     assert not program.folder.exists()
 
 
+def test_a_server_started_by_hand_says_what_it_is(program: Program) -> None:
+    """Whoever types it learns what it waits for, and once what is wrong with the configuration."""
+    config = program.home / "config.json"
+    config.write_text('{"journal": {"enabled": "yes"}}', "ascii")
+    ours, theirs = pty.openpty()
+    os.write(ours, b"\x04")  # as Ctrl-D: the end of stdin
+    outcome = subprocess.run(
+        [*PROGRAM, "--config", str(config), "mcp"],
+        stdin=theirs,
+        capture_output=True,
+        env=program.env,
+        timeout=BOUND_S,
+        check=False,
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert (outcome.returncode, outcome.stdout) == (0, b"")
+    told, refused = outcome.stderr.decode().splitlines()
+    assert told.startswith("speaking MCP on stdin and stdout; ")
+    assert "no tools are offered: the configuration can't be used: " in refused
+
+
 def test_work_that_takes_a_while_shows_a_bar(program: Program) -> None:
     """On a terminal and on stderr; it is gone when the answer is there."""
     program.folder.mkdir()

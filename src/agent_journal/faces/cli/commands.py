@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
@@ -279,9 +280,13 @@ def mcp(context: click.Context) -> int:
 
     It offers no tools until "enabled" is true under "journal" in the configuration file.
     """
-    settings = Call(context).settings()
+    settings = Call(context).settings(quiet=True)  # the server doesn't go on without its file
+    from agent_journal.faces import logs  # noqa: PLC0415 - not needed for --help
     from agent_journal.faces.mcp import serve  # noqa: PLC0415 - slow to import
 
+    logs.set_up(settings)
+    if sys.stdin.isatty():
+        say("speaking MCP on stdin and stdout; this is for a host to start; Ctrl-C ends it")
     return serve(settings)
 
 
