@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from agent_journal.configfile import ConfigFile, read, require_clean
 from agent_journal.errors import ConfigError
-from agent_journal.model import fold
+from agent_journal.model import fold_case
 
 Model = Literal["bundled", "none"]
 """Which embedder to use: the one that is installed with us, or none (words alone)."""
@@ -259,7 +259,7 @@ def _suggested_tags(file: ConfigFile) -> tuple[SuggestedTag, ...]:
         if not name:
             file.fail((*where, "name"), "is missing or empty; give the tag a name")
         description = " ".join((file.text((*where, "description")) or "").split())
-        tags.setdefault(fold(name), SuggestedTag(name, description))
+        tags.setdefault(fold_case(name), SuggestedTag(name, description))
     return tuple(tags.values())
 
 

@@ -218,8 +218,8 @@ class Filters:
     """A query's filters in the form that engines compare: case-folded, instants resolved.
 
     Attributes:
-        project: equals `fold(entry.project)`, or, when it holds no slash or backslash, equals
-            `fold(project_name(entry.project))`.
+        project: equals `fold_case(entry.project)`, or, when it holds no slash or backslash, equals
+            `fold_case(project_name(entry.project))`.
         tags: all of them are among the entry's folded tags.
         any_tags: at least one is, unless it is empty.
         agent, model, provider, session: equal the entry's folded value.
@@ -244,13 +244,13 @@ class Filters:
             InvalidDateError: since or until is no date.
         """
         return cls(
-            project=fold(query.project),
-            tags=tuple(fold(tag) for tag in query.tags),
-            any_tags=tuple(fold(tag) for tag in query.any_tags),
-            agent=fold(query.agent),
-            model=fold(query.model),
-            provider=fold(query.provider),
-            session=fold(query.session),
+            project=fold_case(query.project),
+            tags=tuple(fold_case(tag) for tag in query.tags),
+            any_tags=tuple(fold_case(tag) for tag in query.any_tags),
+            agent=fold_case(query.agent),
+            model=fold_case(query.model),
+            provider=fold_case(query.provider),
+            session=fold_case(query.session),
             since=_resolve("since", query.since, now),
             until=_resolve("until", query.until, now),
         )
@@ -258,16 +258,16 @@ class Filters:
     def accepts(self, entry_created: int, provenance: Provenance, tags: Iterable[str]) -> bool:
         """Tell whether an entry passes; the meaning that every engine's own filter must have."""
         if self.project:
-            project = fold(provenance.project)
+            project = fold_case(provenance.project)
             if self.project != project and (
                 _is_path(self.project) or self.project != project_name(project)
             ):
                 return False
         for name in ("agent", "model", "provider", "session"):
             wanted = getattr(self, name)
-            if wanted and wanted != fold(getattr(provenance, name)):
+            if wanted and wanted != fold_case(getattr(provenance, name)):
                 return False
-        carried = {fold(tag) for tag in tags}
+        carried = {fold_case(tag) for tag in tags}
         if not carried.issuperset(self.tags):
             return False
         if self.any_tags and carried.isdisjoint(self.any_tags):
@@ -321,7 +321,7 @@ class SearchPage:
     notices: tuple[str, ...] = ()
 
 
-def fold(text: str) -> str:
+def fold_case(text: str) -> str:
     """Return the form under which filters compare: without case and surrounding blanks."""
     return text.strip().casefold()
 
@@ -354,7 +354,7 @@ def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
         _require_text("tags", tag)
         trimmed = " ".join(tag.split()).lstrip("# ")
         if trimmed:
-            first_spelling.setdefault(fold(trimmed), trimmed)
+            first_spelling.setdefault(fold_case(trimmed), trimmed)
     return tuple(first_spelling.values())
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent_journal.errors import DimensionMismatchError
-from agent_journal.model import EntryId, Filters, Problem, fold, to_milliseconds
+from agent_journal.model import EntryId, Filters, Problem, fold_case, to_milliseconds
 from agent_journal.ports import (
     EntryFacts,
     Evidence,
@@ -166,9 +166,9 @@ class MemoryIndex:
         spellings: dict[str, Counter[str]] = {}
         with self._lock:
             for kept in self._all():
-                entries.update({fold(tag) for tag in kept.entry.tags})
+                entries.update({fold_case(tag) for tag in kept.entry.tags})
                 for tag in set(kept.entry.tags):
-                    spellings.setdefault(fold(tag), Counter())[tag] += 1
+                    spellings.setdefault(fold_case(tag), Counter())[tag] += 1
         shown = {
             min(spelling, key=lambda tag: (-spelling[tag], tag)): entries[folded]
             for folded, spelling in spellings.items()

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent_journal.engines.sqlite_file import DamagedError, Layout
-from agent_journal.model import fold, project_name, to_milliseconds
+from agent_journal.model import fold_case, project_name, to_milliseconds
 from agent_journal.ports import IndexedEntry, Sidecar, Version
 
 SCHEMA_VERSION = 1
@@ -239,9 +239,9 @@ class Writer:
         state = self._state
         key, first = state.next_entry, state.next_passage
         origin = entry.provenance
-        project = fold(origin.project)
+        project = fold_case(origin.project)
         texts = (entry.title_key, project, project_name(project))
-        folded = map(fold, (origin.agent, origin.model, origin.provider, origin.session))
+        folded = map(fold_case, (origin.agent, origin.model, origin.provider, origin.session))
         self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -298,7 +298,7 @@ def _by_folded(tags: Sequence[str]) -> dict[str, set[str]]:
     """Return the spellings of each tag; a file made by hand may hold several of one."""
     spellings: dict[str, set[str]] = {}
     for tag in tags:
-        spellings.setdefault(fold(tag), set()).add(tag)
+        spellings.setdefault(fold_case(tag), set()).add(tag)
     return spellings
 
 

@@ -20,7 +20,7 @@ from agent_journal.errors import AmbiguousIdError, JournalError
 from agent_journal.faces.cli.call import Call
 from agent_journal.faces.cli.output import COMPLETION_VARIABLE, PROGRAM
 from agent_journal.faces.framing import escape_controls, one_line
-from agent_journal.model import EntryId, Query, fold
+from agent_journal.model import EntryId, Query, fold_case
 
 _OFFERED = 30  # ids; more than that no one chooses from
 _HELP_WIDTH = 60
@@ -68,7 +68,7 @@ def tags(context: click.Context, incomplete: str) -> list[str]:
     return [
         f"{done}{comma}{tag}"
         for tag in known
-        if fold(tag).startswith(fold(begun)) and _is_plain(tag) and "," not in tag
+        if fold_case(tag).startswith(fold_case(begun)) and _is_plain(tag) and "," not in tag
     ]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agent_journal import passages, words
 from agent_journal.faces.framing import escape_controls, exact_line, fence, head, one_line
-from agent_journal.model import TITLE_LIMIT, Entry, Hit, Query, SearchPage, fold, timestamp
+from agent_journal.model import TITLE_LIMIT, Entry, Hit, Query, SearchPage, fold_case, timestamp
 
 READ_LIMIT_BYTES = 40_000
 SEARCH_LIMIT_BYTES = 8_000
@@ -186,7 +186,7 @@ def _hit(hit: Hit, number: int, caps: _Caps, project: str) -> str:
     if entry.tags:
         lines.append(f"   tags: {_brief(', '.join(entry.tags), caps.field)}")
     elsewhere = entry.provenance.project
-    if elsewhere and fold(elsewhere) != fold(project):
+    if elsewhere and fold_case(elsewhere) != fold_case(project):
         lines.append(f"   project: {_brief(elsewhere, caps.field, keep_end=True)}")
     return "\n".join(lines)
 
