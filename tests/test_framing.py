@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_journal.faces.framing import escape_controls, exact_line, fence, head, one_line
+from agent_journal.faces.framing import escape_controls, exact_line, fence, head, is_plain, one_line
 
 ANY = st.characters()
 HOSTILE = st.sampled_from(
@@ -139,3 +139,13 @@ def test_heads_one_after_another_give_the_whole_text(text: str, limit: int) -> N
 def test_no_room_gives_nothing() -> None:
     """A limit below zero is no slice from the end."""
     assert head("abc", -2) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_so"),
+    [("a b", True), ("", True), ("漢 é\u200d", True)]
+    + [(f"a{odd}b", False) for odd in "\t\n\x1b\x85\u202e"],
+)
+def test_plain_text_is_shown_as_it_is(text: str, is_so: bool) -> None:  # noqa: FBT001 - a claim
+    """What a shell completes and what a tool suggests is one line without controls."""
+    assert is_plain(text) is is_so

@@ -46,6 +46,11 @@ def exact_line(text: str) -> str:
     return _BORDERS.sub(lambda found: _spelled(ord(found[0])), escape_controls(text))
 
 
+def is_plain(text: str) -> bool:
+    """Tell whether a text is shown as it is on one line: without tab, newline and controls."""
+    return escape_controls(text) == text and "\n" not in text and "\t" not in text
+
+
 def fence(text: str) -> str:
     """Return a run of one character, at least 3, that stands nowhere within a text.
 

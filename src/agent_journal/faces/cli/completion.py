@@ -19,7 +19,7 @@ from click.shell_completion import (
 from agent_journal.errors import AmbiguousIdError, JournalError
 from agent_journal.faces.cli.call import Call
 from agent_journal.faces.cli.output import COMPLETION_VARIABLE, PROGRAM
-from agent_journal.faces.framing import escape_controls, one_line
+from agent_journal.faces.framing import is_plain, one_line
 from agent_journal.model import EntryId, Query, fold_case
 
 _OFFERED = 30  # ids; more than that no one chooses from
@@ -68,7 +68,7 @@ def tags(context: click.Context, incomplete: str) -> list[str]:
     return [
         f"{done}{comma}{tag}"
         for tag in known
-        if fold_case(tag).startswith(fold_case(begun)) and _is_plain(tag) and "," not in tag
+        if fold_case(tag).startswith(fold_case(begun)) and is_plain(tag) and "," not in tag
     ]
 
 
@@ -92,9 +92,5 @@ def ids(context: click.Context, incomplete: str) -> list[CompletionItem[str]]:
     return [
         CompletionItem(entry.id, help=one_line(entry.heading, _HELP_WIDTH))
         for entry in entries
-        if _is_plain(entry.id)
+        if is_plain(entry.id)
     ]
-
-
-def _is_plain(text: str) -> bool:
-    return escape_controls(text) == text and "\n" not in text and "\t" not in text

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent_journal.errors import JournalError, StorageError
-from agent_journal.faces.framing import escape_controls
+from agent_journal.faces.framing import escape_controls, is_plain
 from agent_journal.faces.mcp import answers
 from agent_journal.faces.mcp.arguments import Arguments, RefusedCallError
 from agent_journal.journal import Journal
@@ -119,7 +119,7 @@ def definitions(suggested: Sequence[str] = ()) -> tuple[Tool, ...]:
     left = _SUGGESTED_LIMIT_BYTES
     fitting = []
     for name in suggested:
-        is_odd = "," in name or escape_controls(name) != name or "\n" in name or "\t" in name
+        is_odd = "," in name or not is_plain(name)
         if is_odd or any(tool.name in name.casefold() for tool in _TOOLS):
             continue
         left -= len(json.dumps(name))
