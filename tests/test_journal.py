@@ -238,6 +238,31 @@ def test_workers_do_not_repeat_one_another(folder: Path, index: Index) -> None:
     assert sum(shares) == len(embedded) == len(set(embedded)) == 60
 
 
+def test_vectors_that_came_too_late_for_an_answer_count_as_missing(folder: Path) -> None:
+    """What a background thread adds once entries are compared must not seem to have counted."""
+
+    class Racing(MemoryIndex):
+        racing = False
+
+        def evidence(
+            self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+        ) -> Evidence:
+            found = super().evidence(terms, filters, vector)
+            if self.racing:
+                self.racing = False
+                opened.work_backlog()
+            return found
+
+    index = Racing()
+    opened = Journal(FileStore(folder), index, BackgroundLoader(HashingEmbedder))
+    opened.write(Draft("Connection pools"))
+    opened.work_backlog(wait_s=10)
+    opened.write(Draft("Connexion pooling"))
+    index.racing = True
+    assert opened.search(Query("connection pools")).backlog == 1
+    assert opened.search(Query("connection pools")).backlog == 0
+
+
 def test_a_search_never_waits_for_the_backlog(journal: Journal) -> None:
     """Entries without vectors are found by their words, and counted."""
     journal.write(Draft("first", "zebra"))

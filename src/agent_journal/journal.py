@@ -358,12 +358,13 @@ class Journal:
     ) -> tuple[tuple[Hit, ...], int, str, int]:
         terms = words.query_terms(query.text)
         vector, embedder, reason = self._query_vector(query.text, wait_s)
+        # Before the evidence: what gets its vector in between has not counted.
+        backlog = self._index.backlog(embedder.identity) if embedder else 0
         try:
             evidence = self._index.evidence(terms, filters, vector)
         except DimensionMismatchError as error:
-            embedder, reason = None, str(error)
+            embedder, reason, backlog = None, str(error), 0
             evidence = self._index.evidence(terms, filters)
-        backlog = self._index.backlog(embedder.identity) if embedder else 0
         if embedder and not evidence.compared and backlog:
             reason = "no entry that passes has a vector yet"
         ranked = ranking.rank(
