@@ -224,9 +224,9 @@ def test_control_characters_and_length_are_tamed(
 ) -> None:
     """A message stays one line that acts on no terminal, and is cut where it is very long."""
     logs.set_up(settings)
-    LOGGER.warning("a\x1b[31mb\nc\ud800\u2028%s", "z" * 10_000)
+    LOGGER.warning("a\x1b[31mb\nc\ud800\u2028\u202e%s", "z" * 10_000)
     error = capsys.readouterr().err
-    assert error.startswith(r"agent-journal: warning: a\x1b[31mb\nc\ud800\u2028zzz")
+    assert error.startswith(r"agent-journal: warning: a\x1b[31mb\nc\ud800\u2028\u202ezzz")
     assert error.endswith("zzz...\n")
     assert len(error) < logs.MESSAGE_LIMIT + 100
     assert len(logs.latest(5)) == 1

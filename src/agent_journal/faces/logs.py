@@ -19,6 +19,7 @@ from pathlib import Path
 
 from agent_journal.config import Settings
 from agent_journal.errors import JournalError
+from agent_journal.faces.framing import exact_line
 
 SIZE_LIMIT_BYTES = 256 * 1024
 """The file is put aside when it is larger, in the place of the one put aside before."""
@@ -33,7 +34,6 @@ MEMBER_LIMIT = 5
 """Exceptions that are kept of a group."""
 
 _LOGGER = logging.getLogger("agent_journal")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _RECORD = re.compile(r"\d{4}-\d\d-\d\dT")
 
 
@@ -144,7 +144,7 @@ def _message(record: logging.LogRecord) -> str:
     except (TypeError, ValueError, KeyError):  # arguments that don't fit: a mistake of ours
         text = str(record.msg)
     cut = f"{text[:MESSAGE_LIMIT]}..." if len(text) > MESSAGE_LIMIT else text
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], cut)
+    return exact_line(cut.replace("\n", "\\n").replace("\t", "\\t"))
 
 
 def _exception(record: logging.LogRecord) -> BaseException | None:
