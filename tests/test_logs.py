@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.drop import NOBODY
 
 from agent_journal.config import Settings, load_settings
 from agent_journal.errors import EntryNotFoundError
 from agent_journal.faces import logs
 
 LOGGER = logging.getLogger("agent_journal.test")
-NOBODY = 65534
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from agent_journal import entryfile
 from agent_journal.errors import EntryTooLargeError
-from agent_journal.model import ENTRY_LIMIT_BYTES, Draft, from_milliseconds
+from agent_journal.model import ENTRY_LIMIT_BYTES, Draft, from_milliseconds, to_milliseconds
 
 NO_FREE_ID = "every id from its date to the end of the calendar is taken"
 """Why a draft of the very last milliseconds may be refused."""
@@ -47,6 +47,11 @@ class Instants:
             for instant in [*path, free]:
                 following[instant] = free + 1
         return from_milliseconds(free)
+
+
+def asked_for(draft: Draft, now_ns: int) -> int:
+    """Return the instant that a draft asks for, its own or now, in milliseconds since the epoch."""
+    return now_ns // 1_000_000 if draft.created is None else to_milliseconds(draft.created)
 
 
 def render_checked(created: datetime, draft: Draft) -> bytes:

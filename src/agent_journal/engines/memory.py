@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agent_journal import entryfile
 from agent_journal import sidecar as sidecarfile
-from agent_journal.engines.instants import NO_FREE_ID, Instants, render_checked
+from agent_journal.engines.instants import NO_FREE_ID, Instants, asked_for, render_checked
 from agent_journal.errors import EntryNotFoundError, WriteFailedError
 from agent_journal.model import (
     Draft,
@@ -19,7 +19,6 @@ from agent_journal.model import (
     EntryId,
     entry_id_of,
     from_milliseconds,
-    to_milliseconds,
 )
 from agent_journal.ports import Listing, Sidecar, Version
 
@@ -102,9 +101,7 @@ class MemoryStore:
 
     def append(self, draft: Draft) -> Entry:
         """Store a new entry; see `Store.append`."""
-        asked = self._now_ns() // 1_000_000
-        if draft.created is not None:
-            asked = to_milliseconds(draft.created)
+        asked = asked_for(draft, self._now_ns())
         created = from_milliseconds(asked)
         data = render_checked(created, draft)
         with self._lock:
