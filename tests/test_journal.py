@@ -21,6 +21,7 @@ from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.engines.sqlite import SqliteIndex
 from agent_journal.errors import (
     AmbiguousIdError,
+    EmbedderUnavailableError,
     EntryNotFoundError,
     IndexUnavailableError,
     InvalidDateError,
@@ -28,7 +29,7 @@ from agent_journal.errors import (
 )
 from agent_journal.journal import Journal
 from agent_journal.model import Draft, Entry, EntryId, Filters, Problem, Provenance, Query
-from agent_journal.ports import Evidence, Index, QueryVector, Sidecar
+from agent_journal.ports import Embedder, Evidence, Index, QueryVector, Sidecar
 
 if TYPE_CHECKING:
     from agent_journal.ports import Matrix
@@ -362,6 +363,22 @@ def test_a_sidecar_stands_in_until_the_passages_are_embedded(folder: Path, index
     page = journal.search(Query("authenticaton tokenisedd authenticatons"), wait_s=10)
     assert [hit.entry.id for hit in page.hits][:1] == [entry.id]
     assert page.backlog == 2
+
+
+@pytest.mark.parametrize("text", ["zebra", ""])
+def test_an_index_emptied_meanwhile_hides_nothing(folder: Path, index: Index, text: str) -> None:
+    """While another process makes the index anew, a search catches up itself."""
+    times = iter([index.clear, index.clear])
+
+    class Loader:
+        def get(self, _wait_s: float) -> Embedder:
+            next(times, lambda: None)()
+            raise EmbedderUnavailableError("still loading")
+
+    journal = Journal(FileStore(folder), index, Loader())
+    journal.write(Draft("zebra"))
+    page = journal.search(Query(text))
+    assert (page.total, len(page.hits), page.tags) == (1, 1, {})
 
 
 def test_a_missing_folder_finds_nothing_says_so_and_is_not_made(

@@ -41,6 +41,7 @@ MODEL_WAIT_S = 2.0
 SNIPPET_WIDTH = 300
 """The longest snippet, in characters."""
 
+_MORE_ATTEMPTS = 2  # to search, each after catching up again
 _STALE_S = 86_400.0  # a temporary file older than a day has no writer
 _log = logging.getLogger("agent_journal")
 _T = TypeVar("_T")
@@ -316,23 +317,17 @@ class Journal:
         return ""
 
     def _search(self, query: Query, filters: Filters, wait_s: float) -> SearchPage:
-        if notice := self._step_in():
-            notices = (*self._notices, notice)
-            return SearchPage(
-                hits=(),
-                total=0,
-                offset=query.offset,
-                tags={},
-                mode="lexical",
-                reason=notice,
-                backlog=0,
-                notices=notices,
-            )
-        if query.text:
-            hits, total, reason, backlog = self._matching(query, filters, wait_s)
-        else:
-            hits, total = self._newest(query, filters)
-            reason, backlog = "no text to compare: newest first", self._backlog()
+        for wait in (wait_s, *[0.0] * _MORE_ATTEMPTS):
+            if notice := self._step_in():
+                return self._nothing(query, notice)
+            if query.text:
+                hits, total, reason, backlog, known = self._matching(query, filters, wait)
+            else:
+                hits, total = self._newest(query, filters)
+                reason, backlog = "no text to compare: newest first", self._backlog()
+                known = self._index.count()
+            if known >= self._upkeep.expected:
+                break  # else another process has emptied the index since, to make it anew
         return SearchPage(
             hits=hits,
             total=total,
@@ -342,6 +337,18 @@ class Journal:
             reason=reason,
             backlog=backlog,
             notices=tuple(self._notices),
+        )
+
+    def _nothing(self, query: Query, notice: str) -> SearchPage:
+        return SearchPage(
+            hits=(),
+            total=0,
+            offset=query.offset,
+            tags={},
+            mode="lexical",
+            reason=notice,
+            backlog=0,
+            notices=(*self._notices, notice),
         )
 
     def _newest(self, query: Query, filters: Filters) -> tuple[tuple[Hit, ...], int]:
@@ -355,7 +362,7 @@ class Journal:
 
     def _matching(
         self, query: Query, filters: Filters, wait_s: float
-    ) -> tuple[tuple[Hit, ...], int, str, int]:
+    ) -> tuple[tuple[Hit, ...], int, str, int, int]:
         terms = words.query_terms(query.text)
         vector, embedder, reason = self._query_vector(query.text, wait_s)
         # Before the evidence: what gets its vector in between has not counted.
@@ -378,7 +385,7 @@ class Journal:
             if (entry := self._read_hit(found.id)) is not None:
                 snippet, offset = _snippet(entry, found.start, found.end, terms)
                 hits.append(Hit(entry, found.score, snippet, offset, found.found_by))
-        return tuple(hits), len(ranked), reason, backlog
+        return tuple(hits), len(ranked), reason, backlog, evidence.entry_count
 
     def _query_vector(
         self, text: str, wait_s: float

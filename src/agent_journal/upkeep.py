@@ -66,6 +66,11 @@ class Upkeep:
         self.listing: Listing | None = None
         self.unreadable: tuple[Problem, ...] = ()
 
+    @property
+    def expected(self) -> int:
+        """How many entries an index in step holds at least."""
+        return len(self.listing.versions) - len(self.unreadable) if self.listing else 0
+
     def catch_up(self, *, thorough: bool = False, progress: Progress | None = None) -> Changes:
         """Bring the index in step with the entries' text; see `Journal.catch_up`."""
         with self._lock:
