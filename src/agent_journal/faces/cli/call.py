@@ -11,9 +11,9 @@ import click
 
 from agent_journal.errors import JournalUnavailableError
 from agent_journal.faces.cli.layout import Line
-from agent_journal.faces.cli.options import given
 from agent_journal.faces.cli.output import print_json, print_lines, progress_bar, say_warning
 from agent_journal.faces.cli.shapes import Json
+from agent_journal.faces.cli.shared import given
 
 if TYPE_CHECKING:
     from agent_journal.config import Settings

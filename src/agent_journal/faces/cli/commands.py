@@ -22,10 +22,10 @@ from agent_journal.faces.cli.options import (
     filter_options,
     ids_argument,
     origin_options,
-    shared_options,
     tag_option,
 )
 from agent_journal.faces.cli.output import PROGRAM, progress_bar, say, say_warning, waiting
+from agent_journal.faces.cli.shared import shared_options
 from agent_journal.model import Draft, Provenance, Query
 
 if TYPE_CHECKING:
