@@ -17,8 +17,8 @@ from agent_journal.faces.cli.errors import MEANINGS, NOTHING, OK
 from agent_journal.faces.cli.input import parse_created, read_body, rescued, split_tags
 from agent_journal.faces.cli.layout import Line
 from agent_journal.faces.cli.options import (
-    Filters,
-    Origin,
+    FilterOptions,
+    OriginOptions,
     filter_options,
     ids_argument,
     origin_options,
@@ -102,7 +102,7 @@ def write(
     body_file: str | None,
     tags: tuple[str, ...],
     created: str | None,
-    **origin: Unpack[Origin],
+    **origin: Unpack[OriginOptions],
 ) -> int:
     """Write an entry; print its id.
 
@@ -141,7 +141,11 @@ def write(
 @shared_options(listed=False)
 @click.pass_context
 def search(
-    context: click.Context, text: tuple[str, ...], *, lexical: bool, **filters: Unpack[Filters]
+    context: click.Context,
+    text: tuple[str, ...],
+    *,
+    lexical: bool,
+    **filters: Unpack[FilterOptions],
 ) -> int:
     """Find entries by meaning and by words.
 
@@ -158,7 +162,7 @@ def search(
 @filter_options
 @shared_options(listed=False)
 @click.pass_context
-def recent(context: click.Context, **filters: Unpack[Filters]) -> int:
+def recent(context: click.Context, **filters: Unpack[FilterOptions]) -> int:
     """List the newest entries."""
     _search(Call(context), "", filters, lexical=True)
     return OK
@@ -308,7 +312,7 @@ def completion(context: click.Context, shell: str) -> int:
     return OK
 
 
-def _search(call: Call, text: str, filters: Filters, *, lexical: bool) -> int:
+def _search(call: Call, text: str, filters: FilterOptions, *, lexical: bool) -> int:
     filters["tags"] = split_tags(filters["tags"])
     filters["any_tags"] = split_tags(filters["any_tags"])
     if filters["project"] == ".":
@@ -349,7 +353,7 @@ def _work_off(journal: Journal) -> str:
     return ""
 
 
-def _provenance(origin: Origin) -> Provenance:
+def _provenance(origin: OriginOptions) -> Provenance:
     """Return where an entry comes from: what is given, else the environment, else the folder."""
     from agent_journal.faces.provenance import (  # noqa: PLC0415 - write's only
         current_project,

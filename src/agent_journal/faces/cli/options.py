@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class Filters(TypedDict):
+class FilterOptions(TypedDict):
     """What search and recent are restricted to, as the options give it."""
 
     project: str
@@ -30,7 +30,7 @@ class Filters(TypedDict):
     offset: int
 
 
-class Origin(TypedDict):
+class OriginOptions(TypedDict):
     """Where a written entry comes from, as the options give it; None is not given."""
 
     project: str | None
@@ -41,7 +41,7 @@ class Origin(TypedDict):
 
 
 def filter_options(decorated: Decorated) -> Decorated:
-    """Add the options that restrict what is listed; see `Filters`."""
+    """Add the options that restrict what is listed; see `FilterOptions`."""
     return with_options(
         decorated,
         click.option(
@@ -78,7 +78,7 @@ def filter_options(decorated: Decorated) -> Decorated:
 
 
 def origin_options(decorated: Decorated) -> Decorated:
-    """Add the options that say where an entry comes from; see `Origin`."""
+    """Add the options that say where an entry comes from; see `OriginOptions`."""
     return with_options(
         decorated,
         click.option(
