@@ -112,7 +112,7 @@ with dropped():
 """
     with open_folder() as folder:
         printed = run_as_nobody(script, folder).splitlines()
-    assert printed == [*["0 permission denied"] * 2, "1 the model is switched off"]
+    assert printed == [*["0 permission denied"] * 2, "1 only words are compared, as asked"]
 
 
 def test_a_broken_configuration_is_never_passed_over(home: Path, tmp_path: Path) -> None:

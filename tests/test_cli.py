@@ -282,7 +282,7 @@ class TestSearch:
         outcome = shell("search", "redis", "licence")
         assert outcome.code == 0
         head, blank, title, facts, snippet = outcome.out.splitlines()
-        assert head == "1 entry (lexical: the model is switched off)"
+        assert head == "1 entry (lexical: only words are compared, as asked)"
         assert blank == ""
         assert re.fullmatch(r"[01]\.\d\d  Redis pins to 7\.2", title)
         assert entry_id in facts
@@ -491,8 +491,9 @@ class TestCare:
         for part in (
             f"journal: {shell.folder}", "entries: 2", "tags: 0",
             f"index: {shell.home}/.cache/agent-journal/",
-            "model: none: the model is switched off", f"config: {shell.config}", "config error: ",
-            "agent tools: disabled", "problems: 1 (see check)", "latest warnings:",
+            "model: none: only words are compared, as asked",
+            f"config: {shell.config}", "config error: ",
+            "agent tools: disabled (the config can't be read)", "problems: 1 (see check)", "latest warnings:",
             "old \\x1b news",
         ):  # fmt: skip
             assert part in out
@@ -533,7 +534,10 @@ class TestCare:
         """Entries, vectors, and why there are none."""
         shell.write("A", "")
         without = shell("reindex")
-        assert without.out == "1 entry indexed\nno vectors were made: the model is switched off\n"
+        assert (
+            without.out
+            == "1 entry indexed\nno vectors were made: only words are compared, as asked\n"
+        )
         (gone,) = shell.folder.iterdir()
         shell.write("B", "")
         gone.unlink()

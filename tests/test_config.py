@@ -298,7 +298,7 @@ def test_the_journal_is_disabled_unless_the_file_enables_it(
             2,
             "stands here a second time",
         ),
-        ("", "", 1, "is not JSON: expecting value, column 1"),
+        (" \n", "", 2, "is empty; put {} there, or remove it"),
         ('{\n "journal": {\n  enabled: true}}', "", 3, "is not JSON: expecting property name"),
         ('{"a": 1}\n{', "", 2, "is not JSON: extra data"),
         ('{"a": NaN}', "", None, "is not JSON: NaN is no JSON number"),

@@ -93,7 +93,7 @@ def _loader(settings: Settings) -> EmbedderLoader:
     )
 
     if settings.model == "none":
-        return NoEmbedder("the model is switched off")
+        return NoEmbedder("only words are compared, as asked")
 
     def load() -> Embedder:
         from agent_journal.engines.use import load_use  # noqa: PLC0415 - slow: numpy and weights

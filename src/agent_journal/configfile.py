@@ -57,6 +57,8 @@ class ConfigFile:
             self._root: object = json.loads(text, parse_int=float, parse_constant=_refuse_constant)
         except json.JSONDecodeError as error:
             reason = f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]}, column {error.colno}"
+            if not text.strip():
+                reason = "is empty; put {} there, or remove it"
             raise ConfigError(str(path), "", reason, error.lineno) from None
         except ValueError as error:
             raise ConfigError(str(path), "", f"is not JSON: {error}") from None

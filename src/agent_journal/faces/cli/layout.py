@@ -129,9 +129,8 @@ def status_lines(status: Status, settings: Settings, warnings: Iterable[str]) ->
     yield _fact("config", str(settings.config_path))
     if settings.error:
         yield _line(("config error: ", "yellow"), (one_line(str(settings.error)), ""))
-    yield _fact(
-        "agent tools", "enabled" if settings.enabled else "disabled (journal.enabled is not true)"
-    )
+    off = "the config can't be read" if settings.error else "journal.enabled is not true"
+    yield _fact("agent tools", "enabled" if settings.enabled else f"disabled ({off})")
     yield _fact("problems", f"{len(status.problems):,}" + (" (see check)" * bool(status.problems)))
     for notice in status.notices:
         yield _line(("note: ", "yellow"), (one_line(notice), ""))
