@@ -493,7 +493,8 @@ class TestCare:
             f"index: {shell.home}/.cache/agent-journal/",
             "model: none: only words are compared, as asked",
             f"config: {shell.config}", "config error: ",
-            "agent tools: disabled (the config can't be read)", "problems: 1 (see check)", "latest warnings:",
+            "agent tools: disabled (the config can't be read)",
+            "problems: 1 (see check)", "latest warnings:",
             "old \\x1b news",
         ):  # fmt: skip
             assert part in out

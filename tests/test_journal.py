@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.drop import NOBODY, run_as_nobody
 
 from agent_journal.engines.files import FileStore
 from agent_journal.engines.hashing import HashingEmbedder
@@ -408,6 +410,7 @@ def test_a_folder_that_is_suddenly_empty_keeps_its_index(
     assert page.hits == ()
     assert "empty" in page.notices[0]
     assert index.count() == 1
+    assert ["empty" in problem.reason for problem in journal.check()] == [True]
     folder.rmdir()
     assert "no journal" in journal.search(Query("zebra")).notices[0]
     assert index.count() == 1
@@ -439,6 +442,50 @@ def test_check_tells_of_broken_sidecars(journal: Journal, folder: Path) -> None:
     assert problem.path == str(sidecar)
     assert problem.reason.startswith("ignored: ")
     assert journal.status().problems == (problem,)
+
+
+UNREADABLE = """
+from pathlib import Path
+from agent_journal.engines.files import FileStore
+from agent_journal.engines.loading import NoEmbedder
+from agent_journal.engines.memory_index import MemoryIndex
+from agent_journal.journal import Journal
+from agent_journal.model import Query
+import _strptime, agent_journal.passages, agent_journal.words, yaml  # root's to read
+
+folder = Path(sys.argv[1])
+journal, fresh = (
+    Journal(FileStore(folder), MemoryIndex(), NoEmbedder("none")) for _ in range(2)
+)
+with dropped():
+    print(len(journal.search(Query("zebra")).hits), *journal.search(Query("zebra")).notices)
+    for file in folder.iterdir():
+        file.chmod(0)
+    for hit in journal.search(Query("zebra")).hits:
+        print(hit.entry.created.year, hit.entry.problems[0].reason)
+    page = fresh.search(Query("zebra"))
+    print(page.total, *page.notices)
+"""
+
+
+def test_what_cannot_be_opened_is_said_with_every_answer() -> None:
+    """By a notice when it was never read, by a dated hit with its problem when it was."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        folder = Path(name) / "journal"
+        folder.mkdir()
+        for stem in ("20260102-030405-006", "other"):
+            file = folder / f"{stem}.md"
+            file.write_text("---\ntitle: zebra\n---\n", encoding="utf-8")
+            os.utime(file, (0, 0))
+        if os.geteuid() == 0:
+            for place in (folder, *folder.iterdir()):
+                os.chown(place, NOBODY, NOBODY)
+        first, *hits, last = run_as_nobody(UNREADABLE, folder).splitlines()
+    assert first == "2"
+    assert sorted(hit[:4] for hit in hits) == ["1970", "2026"]
+    assert all("permission denied" in hit for hit in hits)
+    assert last.startswith("0 2 entries can't be read, ")
 
 
 def test_check_removes_only_old_temporary_files(journal: Journal, folder: Path) -> None:
@@ -524,7 +571,9 @@ def test_the_backlog_stops_when_told_and_goes_on_later(folder: Path, index: Inde
     assert 0 < done < 40
     assert told[-1] == (done, 40)
     assert journal.work_backlog(limit_s=0) == 0
-    assert journal.status(wait_s=10).backlog == 40 - done
+    again = Journal(FileStore(folder), index, BackgroundLoader(HashingEmbedder))
+    assert again.work_backlog(wait_s=10) == 40 - done, "claims were not given back"
+    assert journal.status(wait_s=10).backlog == 0
 
 
 def test_threads_share_one_journal(journal: Journal) -> None:

@@ -248,3 +248,10 @@ def test_locate_points_at_the_densest_matches(text: str, query: str, at: str) ->
 def test_locate_stays_within_the_text(text: str, query: str) -> None:
     """Its position is one of the text's, or 0."""
     assert 0 <= locate(text, query_terms(query)) <= max(len(text) - 1, 0)
+
+
+def test_coloured_output_is_words_alone() -> None:
+    """Terminal escapes hide no word, and a found word is still located where it stands."""
+    text = "\x1b[31mred\x1b[0m alert \x1b[1;38:5:9mE0277\x1b[m \x1b[2K"
+    assert terms(text) == terms("red alert E0277")
+    assert text[locate(text, {"alert"}) :].startswith("alert")

@@ -24,6 +24,7 @@ from agent_journal.model import (
     Provenance,
     Value,
     from_milliseconds,
+    instant_of,
     normalise_body,
     normalise_tags,
     timestamp,
@@ -44,7 +45,6 @@ _PROVENANCE_KEYS = {
     "session_id": "session",
 }
 _FENCE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
-_ID_INSTANT = re.compile(r"(\d{8}-\d{6}-\d{3})(?!\d)", re.ASCII)
 _INSTANT = re.compile(
     r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:(?:[Tt]|[ \t]+)(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?"
     r"[ \t]*(?:[Zz]|UTC|([+-])(\d\d?)(?::?(\d\d))?)?)?)?)?",
@@ -194,11 +194,8 @@ def _created(
         if instant is not None:
             return instant
         findings.add(f"created is {written[:40]!r}, which is no date", fields["created"].line)
-    if named := _ID_INSTANT.match(entry_id):
-        try:
-            return datetime.strptime(f"{named[1]}000+0000", "%Y%m%d-%H%M%S-%f%z")
-        except ValueError:
-            pass
+    if named := instant_of(entry_id):
+        return named
     try:
         return from_milliseconds(math.floor(mtime * 1000))
     except (ValueError, OverflowError):

@@ -31,8 +31,18 @@ from agent_journal.model import (
     Problem,
     Query,
     SearchPage,
+    from_milliseconds,
+    instant_of,
 )
-from agent_journal.ports import Embedder, EmbedderLoader, Index, Progress, QueryVector, Store
+from agent_journal.ports import (
+    Embedder,
+    EmbedderLoader,
+    Index,
+    Listing,
+    Progress,
+    QueryVector,
+    Store,
+)
 from agent_journal.upkeep import Changes, Upkeep
 
 MODEL_WAIT_S = 2.0
@@ -255,6 +265,8 @@ class Journal:
             self._store.sweep(older_than_s=_STALE_S)
         listing = self._store.listing(thorough=True)
         found = list(listing.problems)
+        if notice := self._degrading(lambda: self._emptied(listing)):
+            found.append(Problem(self._store.location, notice))
         for done, (entry_id, version) in enumerate(listing.versions.items(), 1):
             with contextlib.suppress(EntryNotFoundError):  # removed while we look
                 try:
@@ -309,12 +321,16 @@ class Journal:
                 return f"there is no journal at {error.path} yet; the first write creates it"
             return str(error)
         listing = self._upkeep.listing
-        if listing and not listing.versions and self._index.count():
-            return (
-                f"journal folder {self._store.location} is empty, but its index knows entries; "
-                "is it mounted? if they are gone for good, run: agent-journal reindex"
-            )
-        return ""
+        return self._emptied(listing) if listing else ""
+
+    def _emptied(self, listing: Listing) -> str:
+        """Say so when the folder holds nothing though the index does; else an empty string."""
+        if listing.versions or not self._index.count():
+            return ""
+        return (
+            f"journal folder {self._store.location} is empty, but its index knows entries; "
+            "is it mounted? if they are gone for good, run: agent-journal reindex"
+        )
 
     def _search(self, query: Query, filters: Filters, wait_s: float) -> SearchPage:
         for wait in (wait_s, *[0.0] * _MORE_ATTEMPTS):
@@ -336,8 +352,16 @@ class Journal:
             mode="lexical" if reason else "hybrid",
             reason=reason,
             backlog=backlog,
-            notices=tuple(self._notices),
+            notices=(*self._notices, *self._unreadable()),
         )
+
+    def _unreadable(self) -> list[str]:
+        """Say how many entries could not even be opened, so that nothing can be found in them."""
+        found = self._upkeep.unreadable
+        if not found:
+            return []
+        count = "1 entry" if len(found) == 1 else f"{len(found)} entries"
+        return [f"{count} can't be read, {found[0].path} for one; see: agent-journal check"]
 
     def _nothing(self, query: Query, notice: str) -> SearchPage:
         return SearchPage(
@@ -410,8 +434,9 @@ class Journal:
         except EntryNotFoundError:
             return None
         except StorageError as error:
+            created = instant_of(entry_id) or from_milliseconds(0)
             problem = Problem(error.path, str(error))
-            return Entry(entry_id, "", "", self._clock(), problems=(problem,))
+            return Entry(entry_id, "", "", created, problems=(problem,))
 
     def _reindex(self, progress: Progress | None) -> Changes:
         try:

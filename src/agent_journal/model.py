@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ FORBIDDEN = re.compile("[\x00\ud800-\udfff]")
 
 _AGE = re.compile(r"(\d{1,6})\s*([hdw])", re.IGNORECASE)
 _AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_ID_INSTANT = re.compile(r"(\d{8}-\d{6}-\d{3})(?!\d)", re.ASCII)
 _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -386,6 +388,14 @@ def entry_id_of(instant: datetime) -> EntryId:
     """Return the id that an entry created at an aware UTC instant asks for."""
     year = f"{instant.year:04d}"  # %Y doesn't fill up the years before 1000 everywhere
     return EntryId(f"{year}{instant:%m%d-%H%M%S}-{instant.microsecond // 1000:03d}")
+
+
+def instant_of(entry_id: str) -> datetime | None:
+    """Return the instant that an id starts with; None when it is no id of our pattern."""
+    if named := _ID_INSTANT.match(entry_id):
+        with contextlib.suppress(ValueError):
+            return datetime.strptime(f"{named[1]}000+0000", "%Y%m%d-%H%M%S-%f%z")
+    return None
 
 
 def timestamp(instant: datetime) -> str:

@@ -367,6 +367,13 @@ class Index(Protocol):
         """
         ...
 
+    def release(self, identity: str, ids: Collection[EntryId]) -> None:
+        """Give claimed entries back before their lease ends, so that anybody may claim them.
+
+        Ids that aren't claimed or aren't indexed are passed over.
+        """
+        ...
+
     def add_vectors(self, identity: str, vectors: Sequence[PassageVectors]) -> None:
         """Keep the passage vectors of some entries, durable with the index.
 

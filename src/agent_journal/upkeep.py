@@ -36,7 +36,7 @@ ANALYSIS_VERSION = 1
 
 _BATCH = 256  # entries indexed in one transaction, so that others wait at most about 0.1 s for it
 _CLAIM = 16  # entries taken from the backlog at once: the most that a crash or a race does twice
-_LEASE_S = 120.0  # 16 entries of 1 MiB take about 100 s; a crashed process's are free after it
+_LEASE_S = 600.0  # 16 entries of 1 MiB take minutes; only a crash leaves one, an end gives it back
 _SAME_COSINE = 0.999  # the same text on another machine differs by rounding alone
 _PASSAGES_PER_CALL = 32  # embedded at once, so that a stop is heard within about 0.2 s
 
@@ -112,10 +112,16 @@ class Upkeep:
             claimed = self._index.claim(embedder.identity, limit=_CLAIM, lease_s=_LEASE_S)
             if not claimed:
                 break
-            for entries in self._grouped(claimed):
-                done += self._embed(embedder, entries, is_over)
-                if progress:
-                    progress(done, max(total, done))
+            is_cut_short = True
+            try:
+                for entries in self._grouped(claimed):
+                    done += self._embed(embedder, entries, is_over)
+                    if progress:
+                        progress(done, max(total, done))
+                is_cut_short = is_over()
+            finally:
+                if is_cut_short:
+                    self._index.release(embedder.identity, claimed)
         return done
 
     def sidecar_of(
@@ -147,9 +153,13 @@ class Upkeep:
             yield analyse(entry, versions[entry_id], sidecar, problems)
 
     def _grouped(self, claimed: Sequence[EntryId]) -> Iterator[list[_Work]]:
-        """Yield entries in groups of about one call's passages."""
+        """Yield entries in groups of about one call's passages, long ones alone and last.
+
+        Whoever has only a second would otherwise never get past a long one.
+        """
         versions = self._store.listing().versions
         group: list[_Work] = []
+        long: list[_Work] = []
         for entry_id in claimed:
             version = versions.get(entry_id)
             try:
@@ -158,12 +168,18 @@ class Upkeep:
                 continue  # gone, or listed as a problem by now
             if not entry or not version:
                 continue
-            group.append(_Work.on(entry, version))
-            if sum(len(work.texts) for work in group) >= _PASSAGES_PER_CALL:
+            work = _Work.on(entry, version)
+            if len(work.texts) > _PASSAGES_PER_CALL:
+                long.append(work)
+                continue
+            group.append(work)
+            if sum(len(one.texts) for one in group) >= _PASSAGES_PER_CALL:
                 yield group
                 group = []
         if group:
             yield group
+        for work in long:
+            yield [work]
 
     def _embed(
         self, embedder: Embedder, group: Sequence[_Work], is_over: Callable[[], bool]

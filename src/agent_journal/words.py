@@ -31,6 +31,7 @@ _LANGUAGE_MAX = 3  # c++, g++, c#; anything longer is a word with an operator
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])(?!.s$)")
 _CAPITALS_WITHIN = re.compile("[a-z][A-Z]|[A-Z][A-Z][a-z]")
 _PLURAL_ACRONYM = re.compile("(?<=[A-Z][A-Z])s$")
+_ESCAPE = re.compile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")  # as coloured output has them
 _VERSION = re.compile(r"v\d+(?:\.\d+)+")
 
 
@@ -103,6 +104,7 @@ def locate(text: str, wanted: Collection[str]) -> int:
     """
     sought = set(wanted)
     places: list[tuple[int, str]] = []
+    text = _without_escapes(text)
     for match in chunks_in(text).finditer(text):
         chunk = match[0]
         if is_unspaced(chunk):
@@ -119,9 +121,15 @@ def locate(text: str, wanted: Collection[str]) -> int:
     return _densest(places)
 
 
+def _without_escapes(text: str) -> str:
+    """Return a text of the same length without terminal escapes, whose letters are no words."""
+    return _ESCAPE.sub(lambda found: " " * len(found[0]), text) if "\x1b" in text else text
+
+
 def _content_and_stop_words(text: str) -> tuple[list[str], list[str]]:
     found: list[str] = []
     empty: list[str] = []
+    text = _without_escapes(text)
     for chunk in chunks_in(text).findall(text):
         if analysis := _analyses[chunk]:
             found += analysis

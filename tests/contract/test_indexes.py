@@ -610,6 +610,18 @@ class IndexContract(ABC):
         assert index.claim("other", limit=0, lease_s=60) == []
         assert index.backlog("id") == 3
 
+    def test_a_claim_is_given_back(self, index: Index) -> None:
+        """What is released may be claimed at once, by anybody; other leases stay."""
+        index.update([entry(number) for number in range(3)])
+        assert len(index.claim("id", limit=9, lease_s=60)) == 3
+        index.claim("other", limit=9, lease_s=60)
+        index.release("id", [EntryId("entry-1"), EntryId("unknown")])
+        assert index.claim("id", limit=9, lease_s=60) == ["entry-1"]
+        index.release("unknown", [EntryId("entry-0")])
+        index.release("id", [])
+        assert index.claim("id", limit=9, lease_s=60) == []
+        assert index.claim("other", limit=9, lease_s=60) == []
+
     def test_a_lease_ends(self, index: Index, clock: Clock) -> None:
         """What a worker does not finish is given to somebody else afterwards."""
         index.update([entry(1)])

@@ -205,6 +205,13 @@ class MemoryIndex:
                 kept.leases[identity] = (now, now + lease_s)
         return [kept.entry.id for kept in taken]
 
+    def release(self, identity: str, ids: Collection[EntryId]) -> None:
+        """Give claimed entries back before their lease ends; see `Index.release`."""
+        with self._lock:
+            for entry_id in ids:
+                if entry_id in self._kept:
+                    self._kept[entry_id].leases.pop(identity, None)
+
     def add_vectors(self, identity: str, vectors: Sequence[PassageVectors]) -> None:
         """Keep the passage vectors of some entries; see `Index.add_vectors`."""
         with self._lock:

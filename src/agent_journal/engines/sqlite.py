@@ -209,6 +209,18 @@ class SqliteIndex:
 
         return self._file.write(work) if self.backlog(identity) else []
 
+    def release(self, identity: str, ids: Collection[EntryId]) -> None:
+        """Give claimed entries back before their lease ends; see `Index.release`."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                "DELETE FROM leases WHERE embedder = (SELECT key FROM embedders WHERE identity = ?)"
+                " AND entry = (SELECT key FROM entries WHERE id = ?)",
+                [(pack(identity), pack(entry_id)) for entry_id in ids],
+            )
+
+        self._file.write(work)
+
     def add_vectors(self, identity: str, vectors: Sequence[PassageVectors]) -> None:
         """Keep the passage vectors of some entries; see `Index.add_vectors`."""
 

@@ -184,7 +184,10 @@ class SharedFile:
         return True
 
     def _give_up(self, error: Exception) -> NoReturn:
-        raise IndexUnavailableError(str(self._path), str(error)) from error
+        reason = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror.lower()
+        raise IndexUnavailableError(str(self._path), reason) from error
 
     def _take(self) -> _Held:
         if os.getpid() != self._pid:

@@ -119,11 +119,13 @@ def write(
     text, is_typed = read_body(body, body_file)
     with rescued(text) if is_typed else nullcontext(), call.journal(settings) as journal:
         entry = journal.write(replace(draft, body=text))
+    is_answered = False
     try:
         shape = shapes.written_shape(entry, settings.folder)
         call.answer(shape, [Line(((entry.id, ""),), verbatim=True)])
-    finally:
-        if not call.as_json:
+        is_answered = True
+    finally:  # whoever can't be answered must know that the entry is there
+        if not (call.as_json and is_answered):
             say(f"written to {shapes.path_of(entry.id, settings.folder)}")
     return OK
 
