@@ -103,9 +103,7 @@ def rank(
             strength += meanings[key]
         squared = strength * strength
         score = squared / (squared + _HALF * _HALF)
-        if (query_key in title_key or title_key in query_key) and titles_touch(
-            query_key, title_key
-        ):
+        if titles_touch(query_key, title_key):
             score = max(score, TITLE_FLOOR + _TITLE_SPREAD * score)
         order.append((score, created, entry_id, key))
     order.sort(reverse=True)
@@ -159,13 +157,16 @@ def _lexical(evidence: Evidence, rarities: Sequence[float]) -> dict[int, tuple[f
     passages = evidence.passages
     flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
     tops = [rarity * (_K1 + 1) for rarity in rarities]
-    dampings = {key: flat + slope * facts[3] for key, facts in passages.items()}
     weights: list[float] = []
     of_passage: dict[int, float] = {}
     for passage, term, occurrences in evidence.postings:
-        weight = tops[term] * occurrences / (occurrences + dampings[passage])
+        damping = flat + slope * passages[passage][3]
+        weight = tops[term] * occurrences / (occurrences + damping)
         weights.append(weight)
-        of_passage[passage] = of_passage.get(passage, 0.0) + weight
+        if passage in of_passage:
+            of_passage[passage] += weight
+        else:
+            of_passage[passage] = weight
     best: dict[int, tuple[float, int]] = {}
     several: set[int] = set()
     for passage, weight in of_passage.items():
@@ -177,16 +178,13 @@ def _lexical(evidence: Evidence, rarities: Sequence[float]) -> dict[int, tuple[f
         rival, other = best[entry]
         if weight > rival or (weight == rival and start < passages[other][1]):
             best[entry] = (weight, passage)
-    anywhere = _anywhere(evidence, weights, several) if several else {}
+    if several:
+        for entry, anywhere in _anywhere(evidence, weights, several).items():
+            weight, passage = best[entry]
+            best[entry] = (weight + _ELSEWHERE * max(anywhere - weight, 0.0), passage)
     factor = _LEXICAL_WEIGHT / (sum(rarities) or 1.0)
     return {
-        entry: (
-            factor
-            * (weight + _ELSEWHERE * max(anywhere.get(entry, weight) - weight, 0.0))
-            ** _LEXICAL_POWER,
-            passage,
-        )
-        for entry, (weight, passage) in best.items()
+        entry: (factor * said**_LEXICAL_POWER, passage) for entry, (said, passage) in best.items()
     }
 
 

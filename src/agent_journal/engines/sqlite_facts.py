@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
 from typing import Any
 
 from agent_journal.engines.sqlite_file import DamagedError
@@ -25,30 +27,30 @@ class Facts:
         self._entries: dict[int, EntryFacts] = {}
 
     def passages(
-        self, connection: sqlite3.Connection, keys: Collection[int]
+        self, connection: sqlite3.Connection, keys: AbstractSet[int]
     ) -> Mapping[int, PassageFacts]:
         """Return at least the facts of these passages."""
         known = self._passages
         query = f"SELECT key, entry, start, stop, length FROM passages WHERE key {_IN_CHUNK}"  # noqa: S608 - constants
-        for row in _rows(connection, query, [key for key in keys if key not in known]):
+        for row in _rows(connection, query, keys - known.keys()):
             require(row, int, int, int, int, int)
             known[row[0]] = PassageFacts(*row[1:])
-        return known
+        return MappingProxyType(known)
 
     def entries(
-        self, connection: sqlite3.Connection, keys: Collection[int]
+        self, connection: sqlite3.Connection, keys: AbstractSet[int]
     ) -> dict[int, EntryFacts]:
         """Return the facts of these entries."""
         known = self._entries
         query = f"SELECT key, id, created, title_key FROM entries WHERE key {_IN_CHUNK}"  # noqa: S608 - constants
-        for row in _rows(connection, query, [key for key in keys if key not in known]):
+        for row in _rows(connection, query, keys - known.keys()):
             require(row, int, bytes, int, bytes)
             known[row[0]] = EntryFacts(EntryId(unpack(row[1])), row[2], unpack(row[3]))
         return {key: known[key] for key in keys}
 
 
 def _rows(
-    connection: sqlite3.Connection, query: str, keys: Sequence[int]
+    connection: sqlite3.Connection, query: str, keys: AbstractSet[int]
 ) -> Iterator[tuple[Any, ...]]:
     """Yield one row for each key; the query takes `_CHUNK` of them at a time."""
     ordered = sorted(keys)
