@@ -171,7 +171,9 @@ def _look(folder: int, known: _Files, *, recheck: bool) -> _Files:
                     status = member.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue  # removed since its name was read
-                if reason := _objection(name, status.st_mode):
+                if not (stat.S_ISREG(status.st_mode) and name.isascii()) and (
+                    reason := _objection(name, status.st_mode)
+                ):
                     files.others[name] = reason
                     continue
                 stamp = inode, status.st_mtime_ns, status.st_size
