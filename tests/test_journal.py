@@ -28,6 +28,7 @@ from agent_journal.errors import (
     IndexUnavailableError,
     InvalidDateError,
     JournalUnavailableError,
+    StorageError,
 )
 from agent_journal.journal import Journal
 from agent_journal.model import Draft, Entry, EntryId, Filters, Problem, Provenance, Query
@@ -522,11 +523,15 @@ class _BreakingIndex(MemoryIndex):
     """An index that can't be used any more from some moment on: a failure nobody can cause."""
 
     broken = False
+    before_failing: Callable[[], object] = staticmethod(lambda: None)
 
     def evidence(
         self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
     ) -> Evidence:
         if self.broken:
+            self.broken = False
+            self.before_failing()
+            self.broken = True
             raise IndexUnavailableError(self.location, "locked")
         return super().evidence(terms, filters, vector)
 
@@ -544,6 +549,101 @@ def test_an_index_that_breaks_is_replaced_by_memory(folder: Path) -> None:
     lonely = Journal(FileStore(folder), index, NoEmbedder("none"))
     with pytest.raises(IndexUnavailableError):
         lonely.search(Query("zebra"))
+
+
+def test_only_the_first_of_two_that_fail_at_once_replaces_the_index(folder: Path) -> None:
+    """The second one finds the fallback in place and uses it."""
+    index = _BreakingIndex()
+    journal = Journal(FileStore(folder), index, NoEmbedder("none"), fallback=MemoryIndex)
+    journal.write(Draft("zebra"))
+    index.before_failing = lambda: journal.search(Query("zebra"))
+    index.broken = True
+    page = journal.search(Query("zebra"))
+    assert (page.total, len(page.notices)) == (1, 1)
+
+
+class _LosingIndex(MemoryIndex):
+    """Somebody empties it each time between catching up and looking."""
+
+    def evidence(
+        self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+    ) -> Evidence:
+        self.clear()
+        return super().evidence(terms, filters, vector)
+
+
+def test_an_index_that_is_emptied_again_and_again_ends_the_search(folder: Path) -> None:
+    """It tries a bounded number of times and answers with what there is."""
+    journal = Journal(FileStore(folder), _LosingIndex(), NoEmbedder("none"))
+    journal.write(Draft("zebra"))
+    assert journal.search(Query("zebra")).total == 0
+
+
+class _VanishingStore(FileStore):
+    """Whatever is to be read has just been removed."""
+
+    vanishing = False
+
+    def read(self, entry_id: EntryId) -> Entry:
+        if self.vanishing:
+            (Path(self.location) / f"{entry_id}.md").unlink()
+        return super().read(entry_id)
+
+
+@pytest.mark.parametrize("text", ["zebra", ""])
+def test_a_hit_that_is_removed_before_it_is_read_is_left_out(folder: Path, text: str) -> None:
+    """A page holds what can be shown."""
+    store = _VanishingStore(folder)
+    journal = Journal(store, MemoryIndex(), NoEmbedder("none"))
+    journal.write(Draft("zebra"))
+    journal.catch_up()
+    store.vanishing = True
+    assert journal.search(Query(text)).hits == ()
+    assert journal.search(Query(text)).total == 0
+
+
+class _ForbiddenStore(FileStore):
+    """May not read its entries; root can't be kept from them, so the refusal is made up."""
+
+    def read(self, entry_id: EntryId) -> Entry:
+        raise StorageError(f"{entry_id}.md", "permission denied")
+
+
+def test_check_names_what_it_may_not_read_and_tells_how_far_it_is(folder: Path) -> None:
+    """One entry that can't be opened is one problem."""
+    FileStore(folder).append(Draft("one"))
+    journal = Journal(_ForbiddenStore(folder), MemoryIndex(), NoEmbedder("none"))
+    told: list[tuple[int, int]] = []
+    found = journal.check(progress=lambda at, total: told.append((at, total)))
+    assert [problem.reason for problem in found] == ["permission denied"]
+    assert told == [(1, 1)]
+
+
+def test_reindex_keeps_the_index_of_a_folder_that_cannot_be_read(folder: Path) -> None:
+    """A missing folder is empty; one that is no folder is an error, and nothing is forgotten."""
+    index = MemoryIndex()
+    journal = Journal(FileStore(folder), index, NoEmbedder("none"))
+    journal.write(Draft("one"))
+    journal.catch_up()
+    folder.rename(folder.with_name("aside"))
+    folder.write_text("a file", encoding="utf-8")
+    with pytest.raises(JournalUnavailableError, match="not a directory"):
+        journal.reindex()
+    assert index.count() == 1
+
+
+def test_vectors_of_another_length_are_not_compared(folder: Path, index: Index) -> None:
+    """A model that changed under its name: words alone, and the reason."""
+    old, new = HashingEmbedder(32), HashingEmbedder(64)
+    new.identity = old.identity
+    with_old = Journal(FileStore(folder), index, BackgroundLoader(lambda: old))
+    with_old.write(Draft("zebra"))
+    with_old.work_backlog(wait_s=10)
+    page = Journal(FileStore(folder), index, BackgroundLoader(lambda: new)).search(
+        Query("zebra"), wait_s=10
+    )
+    assert (page.total, page.mode) == (1, "lexical")
+    assert "dimensions" in page.reason
 
 
 class _SlowEmbedder(HashingEmbedder):

@@ -174,3 +174,10 @@ def test_a_section_does_not_share_a_passage_with_what_comes_before() -> None:
     assert [part.text for part in split(f"{before}\n\n{section}")] == [before.strip(), section]
     short = "alpha beta. " * 3
     assert len(split(f"{short}\n\n{section}")) == 1
+
+
+def test_a_comment_in_a_code_block_is_no_heading() -> None:
+    """A block that fits isn't cut at a line that only looks like a heading."""
+    block = "```sh\nmake clean\n# and then\nmake\n```"
+    body = "alpha beta. " * 30 + "\n\n" + block + "\n\n" + "gamma delta. " * 10
+    assert any(block in part.text for part in split(body))

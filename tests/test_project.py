@@ -274,3 +274,14 @@ def test_the_source_archive_is_the_checkout(tmp_path: Path, tracked: list[Path])
     with tarfile.open(archive_path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert names == {str(path.relative_to(ROOT)) for path in tracked} | {"PKG-INFO"}
+
+
+def test_the_package_gives_its_public_names_and_no_others() -> None:
+    """Names are loaded when they are first used; what isn't public is an AttributeError."""
+    import agent_journal  # noqa: PLC0415 - what is tested
+
+    assert dir(agent_journal) == agent_journal.__all__
+    for name in agent_journal.__all__:
+        assert getattr(agent_journal, name).__name__ == name
+    with pytest.raises(AttributeError, match="nothing_such"):
+        agent_journal.nothing_such  # noqa: B018 - looking is what fails

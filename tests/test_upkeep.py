@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import count
 from pathlib import Path
 
+from agent_journal.engines.files import FileStore
+from agent_journal.engines.hashing import HashingEmbedder
+from agent_journal.engines.memory import MemoryStore
+from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.entryfile import parse
-from agent_journal.model import EntryId
+from agent_journal.errors import StorageError
+from agent_journal.model import Draft, Entry, EntryId
 from agent_journal.ports import Version
-from agent_journal.upkeep import ANALYSIS_VERSION, analyse
+from agent_journal.upkeep import ANALYSIS_VERSION, Changes, Upkeep, analyse
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -41,3 +47,97 @@ def test_the_analysis_has_the_version_it_says() -> None:
         found = analyse(entry, Version("v"), None)
         digest.update(repr((found.id, found.title_key, found.passages)).encode())
     assert (ANALYSIS_VERSION, digest.hexdigest()[:16]) == (1, "c591ba69dc6b41ed")
+
+
+class _CountingStore(MemoryStore):
+    reads = 0
+
+    def read(self, entry_id: EntryId) -> Entry:
+        self.reads += 1
+        return super().read(entry_id)
+
+
+def test_what_another_process_indexed_meanwhile_is_not_read_again() -> None:
+    """Work is looked over between batches; two that start together don't do all of it twice."""
+    store, index = _CountingStore(), MemoryIndex()
+    for number in range(600):
+        store.append(Draft(f"entry {number}"))
+    first, second = Upkeep(store, index), Upkeep(store, index)
+    store.reads = 0
+    told: list[tuple[int, int]] = []
+
+    def at_work(done: int, total: int) -> None:
+        if not told:
+            second.catch_up()
+        told.append((done, total))
+
+    assert first.catch_up(progress=at_work) == Changes(added=600)
+    assert told == [(256, 600), (512, 600), (600, 600)]
+    assert store.reads == 600
+    assert index.count() == 600
+
+
+class _VanishingStore(FileStore):
+    """When one entry is read, somebody removes all others."""
+
+    def read(self, entry_id: EntryId) -> Entry:
+        entry = super().read(entry_id)
+        for file in Path(self.location).glob("*.md"):
+            if file.stem != entry_id:
+                file.unlink()
+        return entry
+
+
+def test_entries_removed_while_they_are_read_are_passed_over(tmp_path: Path) -> None:
+    """Neither the text nor the vectors of what is gone are missed."""
+    plain = FileStore(tmp_path)
+    for number in range(3):
+        plain.append(Draft(f"entry {number}"))
+    index = MemoryIndex()
+    assert Upkeep(_VanishingStore(tmp_path), index).catch_up() == Changes(added=3)
+    assert index.count() == 1
+    for number in range(3):
+        plain.append(Draft(f"more {number}"))
+    Upkeep(plain, index).catch_up()
+    embedder = HashingEmbedder()
+    assert Upkeep(_VanishingStore(tmp_path), index).work_backlog(embedder, lambda: False) == 1
+    assert Upkeep(plain, index).work_backlog(embedder, lambda: False) == 0
+
+
+class _ForbiddenStore(FileStore):
+    """May not read one of its entries; root can't be kept from it, so the refusal is made up."""
+
+    forbidden: EntryId
+
+    def read(self, entry_id: EntryId) -> Entry:
+        if entry_id == self.forbidden:
+            raise StorageError(f"{entry_id}.md", "permission denied")
+        return super().read(entry_id)
+
+
+def test_what_cannot_be_read_stops_nothing_else(tmp_path: Path) -> None:
+    """It is told as a problem; the others are indexed and embedded."""
+    store = _ForbiddenStore(tmp_path)
+    store.append(Draft("one"))
+    store.forbidden = store.append(Draft("two")).id
+    index = MemoryIndex()
+    upkeep = Upkeep(store, index)
+    upkeep.catch_up()
+    assert [problem.reason for problem in upkeep.unreadable] == ["permission denied"]
+    Upkeep(FileStore(tmp_path), index).catch_up()
+    assert index.count() == 2
+    assert upkeep.work_backlog(HashingEmbedder(), lambda: False) == 1
+    assert index.backlog(HashingEmbedder().identity) == 1
+
+
+def test_long_entries_come_last_and_a_stop_gives_back_what_was_claimed() -> None:
+    """Whoever has little time gets past a long entry, and keeps nobody else from it."""
+    store, index = MemoryStore(), MemoryIndex()
+    short = [store.append(Draft(f"short {number}", "text")).id for number in range(3)]
+    store.append(Draft("long", "paragraph of words.\n\n" * 5000))
+    upkeep = Upkeep(store, index)
+    upkeep.catch_up()
+    embedder, looks = HashingEmbedder(), count()
+    assert upkeep.work_backlog(embedder, lambda: next(looks) > 3) == len(short)
+    assert index.backlog(embedder.identity) == 1
+    assert upkeep.work_backlog(embedder, lambda: False) == 1

@@ -88,11 +88,15 @@ class Upkeep:
                 if known.get(entry_id) != version
             ]
             unreadable: list[Problem] = []
+            there = known
             for start in range(0, len(stale), _BATCH):
-                batch = stale[start : start + _BATCH]
                 if start and self._index.generation() != generation:  # others do the same work
                     there = self._index.listing()
-                    batch = [i for i in batch if there.get(i) != listing.versions[i]]
+                batch = [
+                    entry_id
+                    for entry_id in stale[start : start + _BATCH]
+                    if there.get(entry_id) != listing.versions[entry_id]
+                ]
                 self._index.update(list(self._analysed(batch, listing.versions, unreadable)))
                 generation = self._index.generation()
                 if progress:
