@@ -14,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix bench prove docs setup pins lowest dist clean
+.PHONY: help demo test cover check fix bench prove docs setup pins lowest dist clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,12 +27,15 @@ ifneq ($(strip $(K)),)
 	$(BIN)/pytest -k '$(K)'
 else
 	@$(MAKE) --no-print-directory check
+	$(BIN)/pytest
+endif
+
+cover: setup $(NODE) ## Run all tests one after the other, and show lines and branches they miss
 	rm -rf build/coverage
 	mkdir -p build/coverage
-	$(BIN)/coverage run -m pytest -n auto
+	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-endif
 
 check: setup ## Run linters, types and layer contracts
 	$(BIN)/ruff format --check $(CODE)
