@@ -51,8 +51,8 @@ fix: setup ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix $(CODE)
 
 bench: setup ## Measure speed and retrieval, beside a baseline from the same run
-	$(BIN)/python bench/speed
 	$(BIN)/python bench/retrieval
+	$(BIN)/python bench/speed
 
 prove: setup $(NODE) ## Run the longer proofs: many processes, many crashes, many examples
 	$(BIN)/pytest -m prove --timeout=1800
