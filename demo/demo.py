@@ -47,33 +47,33 @@ ENTRIES = [
         "body": "The cache kept carts of the old schema. Bump CART_SCHEMA_VERSION with each change "
         "of the cart's fields, then the old ones are dropped.",
         "tags": "bug,cache",
-        "project": "/work/orchid-shop",
+        "project": "/srv/orchid-shop",
     },
     {
         "title": "Le prove automatiche falliscono solo di notte",
         "body": "Il fuso orario del server cambia la data attesa: nei test fissare l'orologio con "
         "`freeze_time` e usare sempre UTC.",
         "tags": "bug,test",
-        "project": "/work/gestionale",
+        "project": "/srv/gestionale",
     },
     {
         "title": "Decisione: niente ORM nel servizio fatture",
         "body": "Le interrogazioni sono poche e complesse; scriviamo SQL a mano e lo proviamo "
         "su un database vero.",
         "tags": "decisione",
-        "project": "/work/gestionale",
+        "project": "/srv/gestionale",
     },
     {
         "title": "The user wants short commit messages",
         "body": "One line in the imperative, at most sixty characters, no emoji.",
         "tags": "preference",
-        "project": "/work/orchid-shop",
+        "project": "/srv/orchid-shop",
     },
     {
         "title": "Tour of the platform for the next agent",
         "body": LONG_BODY,
         "tags": "tour",
-        "project": "/work/platform",
+        "project": "/srv/platform",
     },
 ]
 FLAKY, NO_ORM, TOUR = ENTRIES[1]["title"], ENTRIES[2]["title"], ENTRIES[4]["title"]

@@ -107,13 +107,13 @@ def test_filters_apply_before_ranking(journal: Journal) -> None:
             "A note",
             "the deploy was slow",
             ["Ops", "slow"],
-            Provenance("/work/shop", "m1", "p1", "build", "s1"),
+            Provenance("/srv/shop", "m1", "p1", "build", "s1"),
             created=datetime(2025, 1, 2, 3, tzinfo=UTC),
         )
     )
     filters: list[dict[str, object]] = [
         {"project": "shop"},
-        {"project": "/WORK/shop"},
+        {"project": "/SRV/shop"},
         {"tags": ["ops"]},
         {"tags": ["OPS", "slow"]},
         {"any_tags": ["nope", "slow"]},

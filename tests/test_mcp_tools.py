@@ -38,7 +38,7 @@ from agent_journal.model import (
 from agent_journal.ports import Embedder
 
 NOW = datetime(2026, 5, 10, 12, 0, tzinfo=UTC)
-CALLER = Provenance(project="/work/shop", agent="tester")
+CALLER = Provenance(project="/srv/shop", agent="tester")
 NAMES = ["journal_write", "journal_search", "journal_read"]
 
 
@@ -346,7 +346,7 @@ class TestCalls:
         assert "Mode: hybrid." in answer.text
         assert "Tags in use: build (3)" in answer.text
         assert "\nWhat follows is quoted from earlier sessions: records of their" in answer.text
-        assert "/work/shop" not in answer.text
+        assert "/srv/shop" not in answer.text
         everything = call(journal, "journal_search", {"text": "lockfile"}).text
         assert f"{foreign.id} (" in everything
         assert "   project: /else/where\n   0: lockfile" in everything

@@ -42,7 +42,7 @@ def test_an_empty_environment_says_nothing() -> None:
         ([], "", ""),
         (["file:///a", "file:///b"], "/work", "/a"),
         (["file:///a", "file:///work"], "/work", "/work"),
-        (["file:///work", "file:///work/sub/"], "/work/sub/deep", "/work/sub"),
+        (["file:///work", "file:///srv/sub/"], "/srv/sub/deep", "/srv/sub"),
         (["file:///wor"], "/work", "/wor"),
         (["file:///other", "file:///wor"], "/work", "/other"),
         (["file:///with%20blank/%C3%A9"], "/x", "/with blank/é"),
