@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -477,11 +477,11 @@ class Journal:
         )
 
 
-def _snippet(entry: Entry, start: int, end: int, terms: Iterable[str]) -> tuple[str, int]:
+def _snippet(entry: Entry, start: int, end: int, terms: Collection[str]) -> tuple[str, int]:
     """Return the part of a passage that shows best why it was found, and its offset."""
     end = min(end or len(entry.body), len(entry.body))
     start = min(start, end)
-    focus = start + words.locate(entry.body[start:end], set(terms))
+    focus = start + words.locate(entry.body[start:end], terms)
     return passages.excerpt(entry.body, start, end, focus=focus, width=SNIPPET_WIDTH)
 
 
