@@ -16,7 +16,8 @@ from agent_journal.engines import loading
 from agent_journal.errors import ConfigError, WriteFailedError
 from agent_journal.faces.mcp import server
 from agent_journal.journal import MODEL_WAIT_S
-from agent_journal.model import Draft, Query
+from agent_journal.model import Draft
+from agent_journal.query import Query
 
 
 def place(folder: Path) -> Path:
@@ -91,7 +92,8 @@ from agent_journal.assembly import open_journal
 from agent_journal.config import load_settings
 from agent_journal.engines import memory_index, sqlite
 from agent_journal.journal import MODEL_WAIT_S
-from agent_journal.model import Draft, Query
+from agent_journal.model import Draft
+from agent_journal.query import Query
 
 top = Path(sys.argv[1])
 with dropped():

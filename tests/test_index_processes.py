@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from agent_journal.engines.sqlite import SqliteIndex
-from agent_journal.model import EntryId, Filters, Provenance
+from agent_journal.model import EntryId, Provenance
 from agent_journal.ports import (
     IndexedEntry,
     IndexedPassage,
@@ -27,6 +27,7 @@ from agent_journal.ports import (
     QueryVector,
     Version,
 )
+from agent_journal.query import Filters
 
 PROCESSES = 8
 WAIT_S = 90

@@ -31,8 +31,9 @@ from agent_journal.errors import (
     StorageError,
 )
 from agent_journal.journal import Journal
-from agent_journal.model import Draft, Entry, EntryId, Filters, Problem, Provenance, Query
+from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance
 from agent_journal.ports import Embedder, Evidence, Index, QueryVector, Sidecar
+from agent_journal.query import Filters, Query
 
 if TYPE_CHECKING:
     from agent_journal.ports import Matrix
@@ -451,7 +452,7 @@ from agent_journal.engines.files import FileStore
 from agent_journal.engines.loading import NoEmbedder
 from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.journal import Journal
-from agent_journal.model import Query
+from agent_journal.query import Query
 import _strptime, agent_journal.passages, agent_journal.words, yaml  # root's to read
 
 folder = Path(sys.argv[1])

@@ -23,7 +23,8 @@ from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.engines.loading import BackgroundLoader
 from agent_journal.engines.sqlite import SqliteIndex
 from agent_journal.journal import Journal
-from agent_journal.model import Draft, EntryId, Query
+from agent_journal.model import Draft, EntryId
+from agent_journal.query import Query
 
 WORDS = st.sampled_from(["zebra", "quokka", "emu", "gnu", "lock_file", "记忆"])
 TEXTS = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)

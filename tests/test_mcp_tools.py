@@ -31,11 +31,11 @@ from agent_journal.model import (
     Hit,
     Problem,
     Provenance,
-    Query,
     SearchPage,
     normalise_tags,
 )
 from agent_journal.ports import Embedder
+from agent_journal.query import Query
 
 NOW = datetime(2026, 5, 10, 12, 0, tzinfo=UTC)
 CALLER = Provenance(project="/srv/shop", agent="tester")

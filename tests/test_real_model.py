@@ -10,7 +10,8 @@ import pytest
 from agent_journal.assembly import open_journal
 from agent_journal.config import load_settings
 from agent_journal.journal import Journal
-from agent_journal.model import ENTRY_LIMIT_BYTES, Draft, Query
+from agent_journal.model import ENTRY_LIMIT_BYTES, Draft
+from agent_journal.query import Query
 
 FILLER = (
     "The build server compiles every module in a clean container and keeps the artefacts for a "

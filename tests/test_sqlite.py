@@ -30,7 +30,7 @@ from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.engines.sqlite import SqliteIndex, remove_unused
 from agent_journal.engines.sqlite_tables import encode_term, encode_terms
 from agent_journal.errors import DimensionMismatchError, IndexUnavailableError, JournalError
-from agent_journal.model import EntryId, Filters, Problem, Provenance, to_milliseconds
+from agent_journal.model import EntryId, Problem, Provenance, to_milliseconds
 from agent_journal.ports import (
     Evidence,
     Index,
@@ -41,6 +41,7 @@ from agent_journal.ports import (
     Sidecar,
     Version,
 )
+from agent_journal.query import Filters
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TERMS = ("a", "b", "c", "日本", "x.y", "ß")
@@ -354,7 +355,7 @@ def test_words_alone_need_no_numpy(path: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
         "from agent_journal.engines.sqlite import SqliteIndex\n"
-        "from agent_journal.model import Filters\n"
+        "from agent_journal.query import Filters\n"
         "index = SqliteIndex(Path(sys.argv[1])); index.evidence(['word'], Filters())\n"
         "print(index.count(), 'numpy' in sys.modules)"
     )

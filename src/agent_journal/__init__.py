@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from agent_journal.assembly import open_journal
     from agent_journal.errors import JournalError
     from agent_journal.journal import Journal
-    from agent_journal.model import Draft, Entry, EntryId, Hit, Provenance, Query, SearchPage
+    from agent_journal.model import Draft, Entry, EntryId, Hit, Provenance, SearchPage
+    from agent_journal.query import Query
 
 __all__ = [
     "Draft",
@@ -29,7 +30,12 @@ __all__ = [
     "open_journal",
 ]
 
-_HOMES = {"open_journal": "assembly", "JournalError": "errors", "Journal": "journal"}
+_HOMES = {
+    "open_journal": "assembly",
+    "JournalError": "errors",
+    "Journal": "journal",
+    "Query": "query",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -26,10 +26,8 @@ from agent_journal.model import (
     Draft,
     Entry,
     EntryId,
-    Filters,
     Hit,
     Problem,
-    Query,
     SearchPage,
     from_milliseconds,
     instant_of,
@@ -43,6 +41,7 @@ from agent_journal.ports import (
     QueryVector,
     Store,
 )
+from agent_journal.query import Filters, Query
 from agent_journal.upkeep import Changes, Upkeep
 
 MODEL_WAIT_S = 2.0

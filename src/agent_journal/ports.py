@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from agent_journal.model import Draft, Entry, EntryId, Filters, Problem, Provenance
+from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance
+from agent_journal.query import Filters
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,7 +16,7 @@ import pytest
 from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.engines.sqlite import SqliteIndex
 from agent_journal.errors import DimensionMismatchError
-from agent_journal.model import EntryId, Filters, Problem, Provenance, to_milliseconds
+from agent_journal.model import EntryId, Problem, Provenance, to_milliseconds
 from agent_journal.ports import (
     Evidence,
     Index,
@@ -28,6 +28,7 @@ from agent_journal.ports import (
     Sidecar,
     Version,
 )
+from agent_journal.query import Filters
 
 if TYPE_CHECKING:
     from agent_journal.ports import Matrix

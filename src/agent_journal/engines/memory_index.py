@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent_journal.errors import DimensionMismatchError
-from agent_journal.model import EntryId, Filters, Problem, fold_case, to_milliseconds
+from agent_journal.model import EntryId, Problem, fold_case, to_milliseconds
 from agent_journal.ports import (
     EntryFacts,
     Evidence,
@@ -25,6 +25,7 @@ from agent_journal.ports import (
     Selection,
     Version,
 )
+from agent_journal.query import Filters
 
 if TYPE_CHECKING:
     from agent_journal.ports import Matrix

@@ -32,7 +32,7 @@ from agent_journal.engines.sqlite_tables import (
 )
 from agent_journal.engines.sqlite_vectors import Dense, VectorCache
 from agent_journal.errors import DimensionMismatchError
-from agent_journal.model import EntryId, Filters, Problem
+from agent_journal.model import EntryId, Problem
 from agent_journal.ports import (
     Evidence,
     IndexedEntry,
@@ -42,6 +42,7 @@ from agent_journal.ports import (
     Selection,
     Version,
 )
+from agent_journal.query import Filters
 
 _T = TypeVar("_T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from agent_journal.engines.sqlite_tables import pack
-from agent_journal.model import Filters
+from agent_journal.query import Filters
 
 _ALL = "1"
 

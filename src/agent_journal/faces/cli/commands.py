@@ -26,7 +26,8 @@ from agent_journal.faces.cli.options import (
 )
 from agent_journal.faces.cli.output import PROGRAM, progress_bar, say, say_warning, waiting
 from agent_journal.faces.cli.shared import shared_options
-from agent_journal.model import Draft, Provenance, Query
+from agent_journal.model import Draft, Provenance
+from agent_journal.query import Query
 
 if TYPE_CHECKING:
     from agent_journal.journal import Journal

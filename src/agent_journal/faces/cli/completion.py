@@ -20,7 +20,8 @@ from agent_journal.errors import AmbiguousIdError, JournalError
 from agent_journal.faces.cli.call import Call
 from agent_journal.faces.cli.output import COMPLETION_VARIABLE, PROGRAM
 from agent_journal.faces.framing import is_plain, one_line
-from agent_journal.model import EntryId, Query, fold_case
+from agent_journal.model import EntryId, fold_case
+from agent_journal.query import Query
 
 _OFFERED = 30  # ids; more than that no one chooses from
 _HELP_WIDTH = 60

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from agent_journal.faces.cli.shared import Decorated, with_options
-from agent_journal.model import LIMIT_DEFAULT, LIMIT_MAX
+from agent_journal.query import LIMIT_DEFAULT, LIMIT_MAX
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

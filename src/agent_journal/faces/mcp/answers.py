@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from agent_journal import passages, words
 from agent_journal.faces.framing import escape_controls, exact_line, fence, head, one_line
-from agent_journal.model import TITLE_LIMIT, Entry, Hit, Query, SearchPage, fold_case, timestamp
+from agent_journal.model import TITLE_LIMIT, Entry, Hit, SearchPage, fold_case, timestamp
+from agent_journal.query import Query
 
 READ_LIMIT_BYTES = 40_000
 SEARCH_LIMIT_BYTES = 8_000

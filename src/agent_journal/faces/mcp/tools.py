@@ -12,7 +12,8 @@ from agent_journal.faces.framing import escape_controls, is_plain
 from agent_journal.faces.mcp import answers
 from agent_journal.faces.mcp.arguments import Arguments, RefusedCallError
 from agent_journal.journal import Journal
-from agent_journal.model import FORBIDDEN, LIMIT_DEFAULT, LIMIT_MAX, Draft, Provenance, Query
+from agent_journal.model import FORBIDDEN, Draft, Provenance
+from agent_journal.query import LIMIT_DEFAULT, LIMIT_MAX, Query
 
 _SUGGESTED_LIMIT_BYTES = 400
 _log = logging.getLogger("agent_journal")

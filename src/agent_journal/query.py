@@ -1,0 +1,152 @@
+"""What is asked: a query as people give it, and its filters as engines compare them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from agent_journal.errors import InvalidDateError, InvalidFieldError
+from agent_journal.model import (
+    Provenance,
+    fold_case,
+    normalise_tags,
+    project_name,
+    to_milliseconds,
+    to_utc,
+)
+
+LIMIT_DEFAULT = 20
+LIMIT_MAX = 50
+
+_AGE = re.compile(r"(\d{1,6})\s*([hdw])", re.IGNORECASE)
+_AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to look for. Empty strings, None and empty sequences filter nothing.
+
+    Attributes:
+        text: words, identifiers or a sentence; without it the newest entries come first.
+        project: a whole path, or the last part of one; case does not matter.
+        tags: an entry must carry all of them; case does not matter.
+        any_tags: an entry must carry at least one of them.
+        since: entries created at or after it: a datetime, an ISO date or time (UTC unless it says
+            otherwise), or an age such as ``7d``.
+        until: entries created at or before it; a date alone means the end of that day.
+        limit: clamped to 1..50.
+        offset: clamped to 0 and up.
+    """
+
+    text: str = ""
+    project: str = ""
+    tags: Sequence[str] = ()
+    any_tags: Sequence[str] = ()
+    agent: str = ""
+    model: str = ""
+    provider: str = ""
+    session: str = ""
+    since: str | datetime | None = None
+    until: str | datetime | None = None
+    limit: int = LIMIT_DEFAULT
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        """Clamp the page and let None stand for 'no filter'."""
+        set_field = object.__setattr__
+        for name in ("text", "project", "agent", "model", "provider", "session"):
+            set_field(self, name, (getattr(self, name) or "").strip())
+        set_field(self, "tags", normalise_tags(self.tags or ()))
+        set_field(self, "any_tags", normalise_tags(self.any_tags or ()))
+        set_field(self, "limit", min(max(self.limit, 1), LIMIT_MAX))
+        set_field(self, "offset", max(self.offset, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """A query's filters in the form that engines compare: case-folded, instants resolved.
+
+    Attributes:
+        project: equals `fold_case(entry.project)`, or, when it holds no slash or backslash, equals
+            `fold_case(project_name(entry.project))`.
+        tags: all of them are among the entry's folded tags.
+        any_tags: at least one is, unless it is empty.
+        agent, model, provider, session: equal the entry's folded value.
+        since, until: milliseconds since the epoch, both inclusive.
+    """
+
+    project: str = ""
+    tags: tuple[str, ...] = ()
+    any_tags: tuple[str, ...] = ()
+    agent: str = ""
+    model: str = ""
+    provider: str = ""
+    session: str = ""
+    since: int | None = None
+    until: int | None = None
+
+    @classmethod
+    def of(cls, query: Query, now: datetime) -> Filters:
+        """Resolve a query's filters at an instant.
+
+        Raises:
+            InvalidDateError: since or until is no date.
+        """
+        return cls(
+            project=fold_case(query.project),
+            tags=tuple(fold_case(tag) for tag in query.tags),
+            any_tags=tuple(fold_case(tag) for tag in query.any_tags),
+            agent=fold_case(query.agent),
+            model=fold_case(query.model),
+            provider=fold_case(query.provider),
+            session=fold_case(query.session),
+            since=_resolve("since", query.since, now),
+            until=_resolve("until", query.until, now),
+        )
+
+    def accepts(self, entry_created: int, provenance: Provenance, tags: Iterable[str]) -> bool:
+        """Tell whether an entry passes; the meaning that every engine's own filter must have."""
+        if self.project:
+            project = fold_case(provenance.project)
+            if self.project != project and (
+                _is_path(self.project) or self.project != project_name(project)
+            ):
+                return False
+        for name in ("agent", "model", "provider", "session"):
+            wanted = getattr(self, name)
+            if wanted and wanted != fold_case(getattr(provenance, name)):
+                return False
+        carried = {fold_case(tag) for tag in tags}
+        if not carried.issuperset(self.tags):
+            return False
+        if self.any_tags and carried.isdisjoint(self.any_tags):
+            return False
+        if self.since is not None and entry_created < self.since:
+            return False
+        return self.until is None or entry_created <= self.until
+
+
+def _resolve(name: str, value: str | datetime | None, now: datetime) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, datetime):
+        return to_milliseconds(to_utc(value))
+    text = value.strip()
+    if not text:
+        return None
+    try:
+        if age := _AGE.fullmatch(text):
+            return to_milliseconds(to_utc(now - int(age[1]) * _AGE_UNITS[age[2].lower()]))
+        instant = to_milliseconds(to_utc(datetime.fromisoformat(text)))
+    except (ValueError, OverflowError, InvalidFieldError):
+        raise InvalidDateError(name, value) from None
+    if name == "until" and _DATE_ONLY.fullmatch(text):
+        return instant + 86_400_000 - 1
+    return instant
+
+
+def _is_path(project: str) -> bool:
+    return "/" in project or "\\" in project
