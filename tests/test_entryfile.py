@@ -13,7 +13,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agent_journal import entryfile, frontmatter
+from agent_journal import entryfile, frontmatter, nodes, yamlsource
 from agent_journal.errors import InvalidFieldError
 from agent_journal.model import (
     FRONTMATTER_KEYS,
@@ -177,10 +177,10 @@ def nested(depth: int) -> Value:
 
 def test_depth_has_one_limit_for_writing_and_reading() -> None:
     """The deepest value that is written is read; one level more is refused."""
-    deepest = nested(frontmatter.DEPTH_LIMIT)
+    deepest = nested(nodes.DEPTH_LIMIT)
     assert parse(render(Draft("t", extra={"x": deepest}))).extra == {"x": deepest}
     with pytest.raises(InvalidFieldError, match="deeper than 64") as caught:
-        render(Draft("t", extra={"x": nested(frontmatter.DEPTH_LIMIT + 1)}))
+        render(Draft("t", extra={"x": nested(nodes.DEPTH_LIMIT + 1)}))
     assert caught.value.field == "extra"
 
 
@@ -459,7 +459,7 @@ def test_the_pure_parser_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     """Where PyYAML has no C parser, files are read alike."""
     samples = [path for path in GOLDEN.glob("*.md") if path.stat().st_size < 10_000]
     before = [described(parse(path.read_bytes()))["title"] for path in samples]
-    monkeypatch.setattr(frontmatter, "_LOADER", yaml.SafeLoader)
+    monkeypatch.setattr(yamlsource, "_LOADER", yaml.SafeLoader)
     assert [described(parse(path.read_bytes()))["title"] for path in samples] == before
     sample: Mapping[str, Value] = {"k": [1, {"x": "é😀"}]}
     assert parse(render(Draft("t", extra=sample))).extra == sample

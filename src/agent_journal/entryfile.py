@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from agent_journal import frontmatter
 from agent_journal.errors import InvalidFieldError
-from agent_journal.frontmatter import Node
 from agent_journal.model import (
     FRONTMATTER_KEYS,
     Draft,
@@ -30,6 +29,7 @@ from agent_journal.model import (
     timestamp,
     to_utc,
 )
+from agent_journal.nodes import Node
 
 READ_LIMIT_BYTES = 16 * 1024 * 1024
 """Of a larger file only so much is read; whoever opens it needs one byte more to notice."""
