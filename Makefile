@@ -6,7 +6,8 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 K ?=
 CODE := src tests $(wildcard bench demo)
-NODE := $(if $(wildcard tests/node/package.json),tests/node/node_modules/.set-up)
+NODE := $(patsubst %/package.json,%/node_modules/.set-up,$(wildcard tests/*/package.json))
+NPM_INSTALL := npm install --no-audit --no-fund --no-package-lock --ignore-scripts --loglevel=error
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --quiet \
 	--no-emit-index-url --custom-compile-command "make pins"
 
@@ -70,8 +71,16 @@ $(VENV)/.set-up: requirements-dev.txt pyproject.toml
 	touch $@
 
 tests/node/node_modules/.set-up: tests/node/package.json
-	cd tests/node && npm install --no-audit --no-fund --no-package-lock --ignore-scripts
+	cd tests/node && $(NPM_INSTALL)
 	touch $@
+
+# Where npm can't be reached this makes nothing, and the tests of hosts are skipped, saying so.
+tests/hosts/node_modules/.set-up: tests/hosts/package.json
+	cd tests/hosts && if $(NPM_INSTALL); then \
+		node node_modules/opencode-ai/postinstall.mjs && \
+		node node_modules/@anthropic-ai/claude-code/install.cjs && \
+		touch node_modules/.set-up; \
+	else ! npm view opencode-ai version; fi
 
 pins: setup ## Renew requirements-dev.txt
 	$(COMPILE) --group dev --generate-hashes --upgrade --output-file requirements-dev.txt
@@ -87,4 +96,4 @@ dist: setup ## Build the wheel and the source archive into dist/
 	$(BIN)/hatchling build
 
 clean: ## Remove everything that was made here
-	rm -rf $(VENV) build dist tests/node/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist tests/*/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
