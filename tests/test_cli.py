@@ -10,14 +10,12 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner
+from tests.shell import DOCS, Shell, documented, shape_of
 
 from agent_journal import words
 from agent_journal.config import Settings
@@ -26,7 +24,6 @@ from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.errors import JournalError
 from agent_journal.faces import cli
 from agent_journal.faces.cli import commands as cli_commands
-from agent_journal.faces.cli import edge as cli_edge
 from agent_journal.faces.cli import errors as cli_errors
 from agent_journal.faces.cli import input as cli_input
 from agent_journal.faces.cli import output as cli_output
@@ -34,64 +31,8 @@ from agent_journal.faces.cli.commands import commands
 from agent_journal.faces.cli.layout import marked
 from agent_journal.journal import Journal
 
-DOCS = Path(__file__).parent.parent / "docs" / "cli.md"
 RAW_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 HOSTILE = "a\x1b]0;owned\x07b\x9b31mc\x7fd\u202ee\rf"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a call ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:  # noqa: ANN401 - whatever JSON holds
-        """The object that was printed, alone on one line."""
-        assert self.out.count("\n") == 1
-        return json.loads(self.out)
-
-
-class Shell:
-    """Runs the command line as if typed in a project's folder, with a journal of its own."""
-
-    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.home = home
-        self.folder = home / "journal"
-        self.project = home / "shop"
-        self.config = home / ".config" / "opencode" / "agent-memory.json"
-        (self.project / ".git").mkdir(parents=True)
-        for name in [name for name in os.environ if name.startswith(("CLAUDE", "_AGENT_JOURNAL"))]:
-            monkeypatch.delenv(name)
-        monkeypatch.setattr(logging.getLogger("agent_journal"), "handlers", [])
-        monkeypatch.setenv("AGENT_JOURNAL_DIR", str(self.folder))
-        monkeypatch.setenv("AGENT_JOURNAL_MODEL", "none")
-        monkeypatch.chdir(self.project)
-
-    def __call__(
-        self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str | None] | None = None
-    ) -> Outcome:
-        """Run one command to its end."""
-        with CliRunner().isolation(stdin, env) as (out, err, _):
-            cli_output.prepare_streams()
-            code = cli_edge.run(arguments)
-        return Outcome(code, out.getvalue().decode(), err.getvalue().decode())
-
-    def write(self, title: str, body: str = "", *options: str) -> str:
-        """Write an entry that must be accepted, and return its id."""
-        outcome = self("write", title, body, *options)
-        assert outcome.code == 0, outcome.err
-        return outcome.out.strip()
-
-    def entry(self, reference: str) -> Any:  # noqa: ANN401 - whatever JSON holds
-        """Return an entry as JSON shows it."""
-        return self("read", reference, "--json").json["entries"][0]
-
-    def files(self) -> list[str]:
-        """Return what lies in the journal folder."""
-        return sorted(path.name for path in self.folder.glob("*")) if self.folder.exists() else []
 
 
 @pytest.fixture
@@ -621,7 +562,7 @@ class TestForms:
         assert status["model"]
         assert shell("status", "--config", "my.json", "--json").json["config"].endswith("my.json")
 
-    def test_every_answer_has_the_documented_shape(self, shell: Shell) -> None:
+    def test_every_answer_has_the_documentedshape_of(self, shell: Shell) -> None:
         """The examples in docs/cli.md have the very keys and types that are printed."""
         shell.write("Redis pins to 7.2", "7.4 changed its licence.", "-t", "redis")
         (shell.folder / "x.md").write_text("---\na: [\n---\n", encoding="utf-8")
@@ -637,9 +578,9 @@ class TestForms:
         reading = ["search", "read", "tags", "status", "check", "reindex", "completion"]
         for heading in [*reading, "Version", "Errors", "write"]:
             printed = shell(*calls[heading], "--json").json
-            assert _shape(printed) == _shape(_documented(heading)), heading
+            assert shape_of(printed) == shape_of(documented(heading)), heading
 
-    def test_every_option_is_documented(self) -> None:
+    def test_every_option_isdocumented(self) -> None:
         """docs/cli.md names each command and each of its options."""
         text = DOCS.read_text(encoding="utf-8")
         for name, command in commands.commands.items():
@@ -648,7 +589,7 @@ class TestForms:
                 if parameter.param_type_name == "option":
                     assert max(parameter.opts, key=len) in text, (name, parameter.opts)
 
-    def test_the_table_of_exit_codes_is_documented(self) -> None:
+    def test_the_table_of_exit_codes_isdocumented(self) -> None:
         """docs/cli.md and the help have the same table."""
         rows = re.findall(r"^\| (\d+) \| (.+) \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
         table = {int(code): meaning.replace("\\|", "|") for code, meaning in rows}
@@ -951,22 +892,6 @@ class _Terminal(io.StringIO):
         written = super().write(text)
         self.told.set()
         return written
-
-
-def _documented(heading: str) -> object:
-    """Return the JSON example under a heading of docs/cli.md."""
-    section = DOCS.read_text(encoding="utf-8").split(f"### {heading}\n")[1]
-    return json.loads(section.split("```json\n")[1].split("```")[0])
-
-
-def _shape(value: object) -> object:
-    """Reduce a value to its keys and types; lists to what their members have in common."""
-    if isinstance(value, dict):
-        free = {"extra", "details"}
-        return {key: {} if key in free else _shape(member) for key, member in value.items()}
-    if isinstance(value, list):
-        return [_shape(value[0])] if value and isinstance(value[0], dict) else []
-    return type(value)
 
 
 def _subclasses(kind: type[JournalError]) -> Iterator[type[JournalError]]:
