@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from agent_journal.faces.provenance import (
+    CALLER_KEY,
     complete,
     current_project,
     from_environment,
+    from_meta,
     working_directory,
 )
 from agent_journal.model import Draft, Provenance
@@ -101,3 +103,28 @@ def test_the_present_project_is_the_repository_around(
     assert current_project() == f"{spelled}/sub"
     (folder / ".git").touch()
     assert current_project() == spelled
+
+
+def test_our_plugins_say_everything() -> None:
+    """The object under our key holds the fields by their names; others in it are passed over."""
+    said = {"project": "/p", "model": "m", "provider": "v", "agent": "a", "session": "s", "x": 1}
+    assert from_meta({CALLER_KEY: said}) == Provenance("/p", "m", "v", "a", "s")
+
+
+def test_codex_says_where_it_is_and_which_model_speaks() -> None:
+    """As version 0.171.0 sends it."""
+    turn = {
+        "session_id": "01a2",
+        "model": "gpt-x",
+        "workspaces": {"/srv/shop": {"has_changes": False}},
+    }
+    meta = {"sessionId": "01a2", "x-codex-turn-metadata": turn, "progressToken": 1}
+    assert from_meta(meta) == Provenance("/srv/shop", model="gpt-x", session="01a2")
+
+
+@pytest.mark.parametrize(
+    "value", [None, "x", 7, [], {"project": ["/p"], "agent": None, "model": 3}]
+)
+def test_what_is_malformed_counts_as_not_given(value: object) -> None:
+    """A call's metadata never breaks the call."""
+    assert from_meta({CALLER_KEY: value, "x-codex-turn-metadata": value}) == Provenance()

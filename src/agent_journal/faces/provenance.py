@@ -16,6 +16,11 @@ _AGENT = ("AGENT_JOURNAL_AGENT",)
 _SESSION = ("AGENT_JOURNAL_SESSION", "CLAUDE_CODE_SESSION_ID")
 _LIMIT = 1000  # far beyond any path or name; entries have a limit too
 
+CALLER_KEY = "agent-journal/caller"
+"""Under which our own plugins put an object into a call's `_meta`: our fields of `Provenance`."""
+
+_CODEX_KEY = "x-codex-turn-metadata"
+
 
 def from_environment(environ: Mapping[str, str]) -> Provenance:
     """Return what the environment says: our own variables first, then the host's."""
@@ -23,6 +28,31 @@ def from_environment(environ: Mapping[str, str]) -> Provenance:
         project=_first(environ, _PROJECT),
         agent=_first(environ, _AGENT),
         session=_first(environ, _SESSION),
+    )
+
+
+def from_meta(meta: Mapping[str, object]) -> Provenance:
+    """Return what a call's `_meta` says, of our own plugins and of Codex; the rest is passed over.
+
+    Args:
+        meta: as it came; whatever in it isn't as expected counts as not given.
+    """
+    if (caller := _mapping(meta, CALLER_KEY)) is not None:
+        return Provenance(**{name: _text(caller, name) for name in Provenance.__slots__})
+    if (turn := _mapping(meta, _CODEX_KEY)) is not None:
+        workspaces = [path for path in _mapping(turn, "workspaces") or {} if path]
+        return Provenance(
+            project=_clean(workspaces[0]) if len(workspaces) == 1 else "",
+            model=_text(turn, "model"),
+            session=_text(meta, "sessionId") or _text(turn, "session_id"),
+        )
+    return Provenance()
+
+
+def joined(first: Provenance, second: Provenance) -> Provenance:
+    """Return the first one's values, and the second one's where the first has none."""
+    return Provenance(
+        **{name: getattr(first, name) or getattr(second, name) for name in Provenance.__slots__}
     )
 
 
@@ -74,6 +104,16 @@ def _path(uri: str) -> str:
     except ValueError:
         return ""
     return unquote(parts.path).rstrip("/") if parts.scheme == "file" else ""
+
+
+def _mapping(holder: Mapping[str, object], name: str) -> Mapping[str, object] | None:
+    found = holder.get(name)
+    return found if isinstance(found, Mapping) else None
+
+
+def _text(holder: Mapping[str, object], name: str) -> str:
+    found = holder.get(name)
+    return _clean(found) if isinstance(found, str) else ""
 
 
 def _first(environ: Mapping[str, str], names: Sequence[str]) -> str:

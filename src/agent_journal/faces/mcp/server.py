@@ -48,6 +48,7 @@ class _RawCall:
 
     name: str
     arguments: object
+    meta: Mapping[str, object]
 
 
 _Context: TypeAlias = ServerRequestContext[Any, Any]  # the SDK's lifespan and transport data
@@ -93,7 +94,12 @@ class _Service:
             return await call_next(ctx)
         params: Mapping[str, Any] = ctx.params or {}
         name = params.get("name")
-        call = _RawCall(name if isinstance(name, str) else "", params.get("arguments"))
+        meta = params.get("_meta")
+        call = _RawCall(
+            name if isinstance(name, str) else "",
+            params.get("arguments"),
+            meta if isinstance(meta, dict) else {},
+        )
         checked = {**params, "name": call.name, "arguments": {}}
         return await call_next(replace(ctx, params=checked, request=call))
 
@@ -111,7 +117,7 @@ class _Service:
     async def _answer(self, call: _RawCall, session: ServerSession) -> Answer:
         if self._refusal:
             return Answer(escape_controls(self._refusal), is_error=True)
-        caller = await self._caller(session)
+        caller = await self._caller(session, call.meta)
         answer = await anyio.to_thread.run_sync(
             tools.call,
             call.name,
@@ -124,12 +130,13 @@ class _Service:
             self._journal.wake()
         return answer
 
-    async def _caller(self, session: ServerSession) -> Provenance:
+    async def _caller(self, session: ServerSession, meta: Mapping[str, object]) -> Provenance:
         client = session.client_params
+        known = provenance.joined(self._said, provenance.from_meta(meta))
         return provenance.complete(
-            self._said,
+            known,
             client=client.client_info.name if client else "",
-            roots=[] if self._said.project else await self._client_roots(session),
+            roots=[] if known.project else await self._client_roots(session),
             directory=self._directory,
         )
 
