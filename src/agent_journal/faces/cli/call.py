@@ -12,8 +12,8 @@ import click
 from agent_journal.errors import JournalUnavailableError
 from agent_journal.faces.cli.layout import Line
 from agent_journal.faces.cli.output import print_json, print_lines, progress_bar, say_warning
-from agent_journal.faces.cli.shapes import Json
 from agent_journal.faces.cli.shared import given
+from agent_journal.jsonline import Json
 
 if TYPE_CHECKING:
     from agent_journal.config import Settings

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_journal.faces.cli.shapes import encode, path_of, plain
+from agent_journal.faces.cli.shapes import path_of
 from agent_journal.faces.framing import escape_controls, exact_line, one_line
+from agent_journal.jsonline import encode, plain
 from agent_journal.model import Entry, Hit, Problem, SearchPage, project_name, timestamp
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from agent_journal.faces.cli.errors import OutputFailedError
 from agent_journal.faces.cli.layout import Line
-from agent_journal.faces.cli.shapes import Json, encode
 from agent_journal.faces.framing import escape_controls, one_line
+from agent_journal.jsonline import Json, encode
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

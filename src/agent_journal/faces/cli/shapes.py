@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from agent_journal.errors import JournalError
+from agent_journal.jsonline import Json, plain
 from agent_journal.model import Entry, EntryId, Hit, Problem, SearchPage, timestamp
 
 if TYPE_CHECKING:
@@ -14,15 +15,6 @@ if TYPE_CHECKING:
     from agent_journal.config import Settings
     from agent_journal.journal import Status
     from agent_journal.upkeep import Changes
-
-Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
-
-
-def encode(shape: Json) -> str:
-    """Return one line of JSON in plain ASCII without control characters, for any terminal."""
-    import json  # noqa: PLC0415 - not needed for --help
-
-    return json.dumps(shape, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def entry_shape(entry: Entry, folder: Path) -> dict[str, Json]:
@@ -111,17 +103,6 @@ def error_shape(error: BaseException, message: str, code: int) -> dict[str, Json
 def path_of(entry_id: EntryId, folder: Path) -> Path:
     """Return where an entry's file is."""
     return folder / f"{entry_id}.md"
-
-
-def plain(value: object) -> Json:
-    """Return a value as JSON can hold it; what JSON lacks, such as NaN, as a string."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(member) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(member) for member in value]
-    if isinstance(value, float):
-        return value if abs(value) < float("inf") else str(value)
-    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def _facts(entry: Entry, folder: Path) -> dict[str, Json]:
