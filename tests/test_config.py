@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_journal.config import Settings, SuggestedTag, load_settings
+from agent_journal.config import Settings, SuggestedTag, load_settings, turned_on
 from agent_journal.configfile import SIZE_LIMIT_BYTES
 from agent_journal.errors import ConfigError
 
@@ -483,3 +483,49 @@ def test_lines_are_those_of_the_keys(
     error = error_of(load_settings({"HOME": "/home/x"}, config=str(path)))
     assert error.line is not None
     assert '"enabled": "marked"' in text.split("\n")[error.line - 1]
+
+
+# --- turning the journal on -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, '{\n  "journal": {\n    "enabled": true\n  }\n}\n'),
+        ("{ }\n", '{\n  "journal": {\n    "enabled": true\n  }\n}\n'),
+        (
+            '{\r\n  "cacheDir": "~",\r\n  "x": [1e400]\r\n}',
+            '{\r\n  "journal": {"enabled": true},\r\n  "cacheDir": "~",\r\n  "x": [1e400]\r\n}',
+        ),
+        ('{"journal": {"enabled": false, "x": 1}}', '{"journal": {"enabled": true, "x": 1}}'),
+        ('{"journal": {"enabled": true}}', None),
+    ],
+)
+def test_turning_on_changes_nothing_else(
+    config_path: Path, home: Path, before: str | None, after: str | None
+) -> None:
+    """Other keys and the layout stay as they are, and what comes out turns the tools on."""
+    if before is not None:
+        config_path.write_bytes(before.encode())
+    assert turned_on(config_path) == after
+    assert config_path.exists() is (before is not None)
+    config_path.write_bytes((after or before or "").encode())
+    assert load_settings({"HOME": str(home)}).enabled
+    assert turned_on(config_path) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "is a list"),
+        ('{"journal": 1}', "journal: is a number"),
+        ('{"journal": {"enabled": "yes"}}', "journal.enabled: is a string"),
+        ('{"journal": {}, "journal": {}}', "journal: stands here a second time"),
+    ],
+)
+def test_what_cannot_be_used_is_not_turned_on(config_path: Path, text: str, reason: str) -> None:
+    """Nobody knows what it would mean then."""
+    config_path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=reason):
+        turned_on(config_path)

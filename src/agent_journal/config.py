@@ -15,12 +15,19 @@ from typing import Literal, get_args
 
 from agent_journal.configfile import ConfigFile, read, require_clean
 from agent_journal.errors import ConfigError
+from agent_journal.jsontext import with_value
 from agent_journal.model import fold_case
 
 Model = Literal["bundled", "none"]
 """Which embedder to use: the one that is installed with us, or none (words alone)."""
 
 _MODELS: tuple[Model, ...] = get_args(Model)
+_TURNED_ON = """{
+  "journal": {
+    "enabled": true
+  }
+}
+"""
 _KEYS = frozenset(
     {
         ("cacheDir",),
@@ -123,6 +130,23 @@ def load_settings(
         error=error,
         state_folder=given.state_folder(),
     )
+
+
+def turned_on(path: Path) -> str | None:
+    """Return what a configuration file has to hold for agents to get tools; None if it does.
+
+    Everything else in it stays as it is, byte for byte. Nothing is written.
+
+    Raises:
+        ConfigError: the file is there and can't be used.
+    """
+    file = read(path, _KEYS)
+    if file is None or not file.get((), dict):
+        return _TURNED_ON
+    file.get(("journal",), dict)
+    if file.get(("journal", "enabled"), bool):
+        return None
+    return with_value(file.source, ("journal", "enabled"), "true")
 
 
 @dataclass(frozen=True, slots=True)

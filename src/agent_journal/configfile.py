@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from agent_journal.errors import ConfigError
+from agent_journal.jsontext import Where, places
 from agent_journal.model import FORBIDDEN
 
 SIZE_LIMIT_BYTES = 1024 * 1024
 DEPTH = 4
 """Lines are known for keys down to here: ``journal.tags[0].name``."""
 
-Where = tuple[str | int, ...]
-"""A place in the file: keys and list indexes, from the outermost in."""
-
 _T = TypeVar("_T", dict[str, object], list[object], str, bool)
-_MARK = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},:]|[^][{},:"\s]+')
 _NOUNS: dict[type, str] = {
     dict: "an object",
     list: "a list",
@@ -37,6 +33,7 @@ class ConfigFile:
 
     Attributes:
         path: where the file is.
+        source: its text.
     """
 
     def __init__(self, path: Path, text: str, keys: Collection[tuple[str, ...]]) -> None:
@@ -51,6 +48,7 @@ class ConfigFile:
             ConfigError: it is not JSON, or one of the keys stands in it twice.
         """
         self.path = path
+        self.source = text
         self._lines: dict[Where, int] = {}
         try:
             # Numbers mean nothing to us; as floats they can't be too long to convert.
@@ -64,7 +62,8 @@ class ConfigFile:
             raise ConfigError(str(path), "", f"is not JSON: {error}") from None
         except RecursionError:
             raise ConfigError(str(path), "", "is nested too deeply") from None
-        for where, line in _places(text):
+        for place in places(text, depth=DEPTH):
+            where, line = place.where, place.line
             names = tuple(part for part in where if isinstance(part, str))
             if where in self._lines and names in keys:
                 raise ConfigError(str(path), _dotted(where), "stands here a second time", line)
@@ -143,33 +142,6 @@ def require_clean(text: str) -> None:
     if found := FORBIDDEN.search(text):
         reason = f"holds U+{ord(found[0]):04X}; remove NUL characters and lone surrogates"
         raise ValueError(reason)
-
-
-def _places(text: str) -> Iterator[tuple[Where, int]]:
-    """Yield where each key and each list member of a valid JSON text stands, with its line.
-
-    What lies deeper than any of our keys is passed over.
-    """
-    trail: list[str | int | None] = []  # per open bracket: the key or the index within it
-    line, position, previous = 1, 0, ""
-    for match in _MARK.finditer(text):
-        mark = match[0]
-        line += text.count("\n", position, match.start())
-        position = match.start()
-        if mark in "]}":
-            trail.pop()
-        elif mark == ",":
-            top = trail[-1]
-            trail[-1] = top + 1 if isinstance(top, int) else None
-        elif mark != ":":
-            is_key = bool(trail) and trail[-1] is None
-            if is_key:
-                trail[-1] = json.loads(mark)
-            if 0 < len(trail) <= DEPTH and (is_key or previous in "[,"):
-                yield tuple(part for part in trail if part is not None), line
-            if mark in "[{":
-                trail.append(0 if mark == "[" else None)
-        previous = mark
 
 
 def _dotted(where: Where) -> str:
