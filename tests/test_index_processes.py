@@ -60,7 +60,7 @@ QUERY = QueryVector("model", "id", np.array([1.0, 0.0], np.float32), 0.5)
 
 def look(index: SqliteIndex) -> int:
     """Search, check that the answer is of one moment, and return the number of entries."""
-    evidence = index.evidence(["left", "right"], Filters(), QUERY)
+    evidence = index.evidence(["left", "right"], Filters(), QUERY).plain()
     assert evidence.frequencies == (evidence.entry_count,) * 2
     assert len(evidence.postings) == 4 * evidence.entry_count
     assert evidence.compared == len(evidence.nearest) <= evidence.entry_count

@@ -30,9 +30,10 @@ from agent_journal.errors import (
     JournalUnavailableError,
     StorageError,
 )
+from agent_journal.evidence import Evidence
 from agent_journal.journal import Journal
 from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance
-from agent_journal.ports import Embedder, Evidence, Index, QueryVector, Sidecar
+from agent_journal.ports import Embedder, Index, QueryVector, Sidecar
 from agent_journal.query import Filters, Query
 
 if TYPE_CHECKING:

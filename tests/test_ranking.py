@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_journal.evidence import (
+    EntryFacts,
+    Evidence,
+    EvidenceArrays,
+    Nearest,
+    PassageFacts,
+    Posting,
+)
 from agent_journal.model import EntryId
-from agent_journal.ports import Baseline, EntryFacts, Evidence, Nearest, PassageFacts, Posting
+from agent_journal.ports import Baseline
 from agent_journal.ranking import Ranked, rank, titles_touch
 
 BASELINE = Baseline(0.1, 0.1)
@@ -82,7 +90,8 @@ def simple(
         frequencies=(1, 1, 1),
         postings=postings or [],
         passages={
-            key: PassageFacts(key // 2, key % 2 * 100, key % 2 * 100 + 90, 10) for key in range(4)
+            key: PassageFacts(key // 2, key % 2 * 100, key % 2 * 100 + 90, 10)
+            for key in range(2 * len(titles))
         },
         entries={
             at: EntryFacts(EntryId(f"e{at}"), at + 1, title) for at, title in enumerate(titles)
@@ -103,6 +112,43 @@ def test_every_entry_comes_once_with_a_score_between_0_and_1_best_first(evidence
     created = {facts.id: facts.created for facts in evidence.entries.values()}
     keys = [(hit.score, created[hit.id], hit.id) for hit in hits]
     assert keys == sorted(keys, reverse=True)
+
+
+@given(evidences(vectors=False))
+def test_arrays_and_mappings_rank_alike(evidence: Evidence) -> None:
+    """With numpy and without it: the same order, scores, reasons and passages."""
+    plainly, quickly = (
+        list(rank(form, TERMS, KEY, None)) for form in (evidence, EvidenceArrays.of(evidence))
+    )
+
+    assert [hit[:1] + hit[2:] for hit in quickly] == [hit[:1] + hit[2:] for hit in plainly]
+    assert [hit.score for hit in quickly] == pytest.approx([hit.score for hit in plainly])
+
+
+@given(evidences())
+def test_evidence_says_the_same_in_both_forms(evidence: Evidence) -> None:
+    """Keys become rows and nothing else changes, there and back."""
+
+    def told(one: Evidence) -> object:
+        def place(passage: int | None) -> tuple[object, ...]:
+            if passage is None:
+                return ()
+            facts = one.passages[passage]
+            return (one.entries[facts.entry], *facts[1:])
+
+        return (
+            sorted((place(passage), term, times) for passage, term, times in one.postings),
+            sorted(place(passage) for passage in one.passages),
+            sorted(one.entries.values()),
+            sorted(
+                (one.entries[key], cosine, place(passage))
+                for key, (cosine, passage) in one.nearest.items()
+            ),
+            (one.entry_count, one.mean_length, one.frequencies),
+            (one.compared, one.cosine_mean, one.cosine_deviation),
+        )
+
+    assert told(EvidenceArrays.of(evidence).plain()) == told(evidence.plain())
 
 
 @given(evidences(), st.randoms())

@@ -30,9 +30,9 @@ from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.engines.sqlite import SqliteIndex, remove_unused
 from agent_journal.engines.sqlite_tables import encode_term, encode_terms
 from agent_journal.errors import DimensionMismatchError, IndexUnavailableError, JournalError
+from agent_journal.evidence import Evidence, EvidenceArrays
 from agent_journal.model import EntryId, Problem, Provenance, to_milliseconds
 from agent_journal.ports import (
-    Evidence,
     Index,
     IndexedEntry,
     IndexedPassage,
@@ -136,8 +136,9 @@ def unit(*vector: tuple[int, ...]) -> Any:  # noqa: ANN401 - an array of one or 
     return matrix[0] if len(vector) == 1 else matrix
 
 
-def told(evidence: Evidence) -> tuple[object, ...]:
+def told(found: Evidence | EvidenceArrays) -> tuple[object, ...]:
     """Return everything that evidence says, without its keys."""
+    evidence = found.plain()
 
     def place(passage: int | None) -> tuple[object, ...]:
         if passage is None:
@@ -266,7 +267,9 @@ def test_every_term_comes_back_from_fts5(terms: list[str]) -> None:
         index = SqliteIndex(Path(folder) / "i.sqlite3")
         index.update([plain(1, *terms)])
         distinct = list(dict.fromkeys([*terms, "surely not there"]))
-        counts = {term: times for _, term, times in index.evidence(distinct, Filters()).postings}
+        counts = {
+            term: times for _, term, times in index.evidence(distinct, Filters()).plain().postings
+        }
         assert counts == {
             number: ([*terms] or ["word"]).count(term)
             for number, term in enumerate(distinct)
@@ -484,7 +487,7 @@ def test_damage_is_noticed_while_the_file_is_open(
     assert other.count() == 0
     fill(other)
     assert index.count() == 3
-    assert len(index.evidence(["word"], Filters(), QUERY).nearest) == 3
+    assert len(index.evidence(["word"], Filters(), QUERY).plain().nearest) == 3
     other.close()
 
 
@@ -594,7 +597,7 @@ def test_what_was_known_of_a_file_is_not_believed_of_the_next(
     path.unlink()
     index.update([plain(7, "word", "word")])
     index.add_vectors("one", [vectors(7)])
-    evidence = index.evidence(["word"], Filters(), QUERY)
+    evidence = index.evidence(["word"], Filters(), QUERY).plain()
     assert [facts.id for facts in evidence.entries.values()] == ["e7"]
     assert [facts.length for facts in evidence.passages.values()] == [2]
     assert evidence.compared == 1

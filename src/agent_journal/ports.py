@@ -7,10 +7,11 @@ All engines may be called from several threads at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from agent_journal.evidence import Evidence, EvidenceArrays
 from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance
 from agent_journal.query import Filters
 
@@ -207,79 +208,6 @@ class QueryVector:
     floor: float
 
 
-Posting: TypeAlias = tuple[int, int, int]
-"""A term's occurrences in one passage: the passage's key, the term's place in the query, how many.
-
-A plain tuple, since common words make thousands of them.
-"""
-
-Nearest: TypeAlias = tuple[float, int | None]
-"""An entry's best cosine, in [-1, 1], and the key of the passage that has it.
-
-The key is None when a sidecar stood in: then the whole entry is meant.
-"""
-
-
-class PassageFacts(NamedTuple):
-    """A passage that some evidence speaks of.
-
-    Attributes:
-        entry: the key of its entry in `Evidence.entries`.
-        start, end: where it stands in the entry's body, in characters.
-        length: its number of lexical terms.
-    """
-
-    entry: int
-    start: int
-    end: int
-    length: int
-
-
-class EntryFacts(NamedTuple):
-    """An entry that some evidence speaks of.
-
-    Attributes:
-        created: milliseconds since the epoch.
-        title_key: as `IndexedEntry.title_key`.
-    """
-
-    id: EntryId
-    created: int
-    title_key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What an index knows about a query, for `ranking` to judge; the same on every engine.
-
-    Keys of passages and entries are opaque integers, valid within this object. Only entries that
-    pass the filters appear in it; the statistics are those of the whole journal.
-
-    Attributes:
-        entry_count: entries in the journal.
-        mean_length: terms per passage, averaged over the journal; 0.0 when it has none.
-        frequencies: for each query term, the number of entries that hold it.
-        postings: every occurrence of a query term; see `Posting`.
-        passages: facts of every passage named in `postings` or `nearest`.
-        entries: facts of every entry named in `passages` or `nearest`.
-        nearest: best cosine of every entry that has a posting, or a cosine of at least the floor,
-            and has a vector of the query's embedder or a sidecar of its model.
-        compared: filtered entries that had such a vector.
-        cosine_mean, cosine_deviation: over the best cosines of those entries; 0.0 without any.
-    """
-
-    entry_count: int
-    mean_length: float
-    frequencies: tuple[int, ...]
-    postings: Sequence[Posting]
-    passages: Mapping[int, PassageFacts]
-    entries: Mapping[int, EntryFacts]
-    nearest: Mapping[int, Nearest] = field(default_factory=dict)
-    compared: int = 0
-    cosine_mean: float = 0.0
-    cosine_deviation: float = 0.0
-
-
 class PassageVectors(NamedTuple):
     """The vectors of one entry's passages.
 
@@ -332,7 +260,7 @@ class Index(Protocol):
 
     def evidence(
         self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
-    ) -> Evidence:
+    ) -> Evidence | EvidenceArrays:
         """Gather everything known about distinct query terms and a vector, in one consistent view.
 
         Raises:

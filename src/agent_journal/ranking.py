@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
+from agent_journal.evidence import Evidence, EvidenceArrays
 from agent_journal.model import EntryId, FoundBy
-from agent_journal.ports import Baseline, Evidence
+from agent_journal.ports import Baseline
+
+if TYPE_CHECKING:
+    from agent_journal.evidence import Floats, Integers
 
 TITLE_FLOOR = 0.75
 _TITLE_SPREAD = 0.05  # keeps the order among entries that the floor lifts
@@ -22,16 +26,7 @@ _PHANTOMS = 10  # entries without any term, so that the first few of a journal s
 _LEXICAL_WEIGHT = 4.4
 _LEXICAL_POWER = 1.5  # above 1: a hit that covers much of the query beats several chance overlaps
 _PRIOR = 10  # entries for which the embedder's baseline stands
-_FOUND_BY: dict[tuple[bool, bool], tuple[FoundBy, ...]] = {
-    (False, False): (),
-    (False, True): ("dense",),
-    (True, False): ("lexical",),
-    (True, True): ("lexical", "dense"),
-}
 _HALF = 10.0  # the strength whose score is one half
-
-
-_Judged: TypeAlias = tuple[float, int, EntryId, int]  # score, created, id and key
 
 
 class Ranked(NamedTuple):
@@ -54,7 +49,7 @@ class Ranked(NamedTuple):
 class Ranking(Sequence[Ranked]):
     """Hits, best first. What is said of a hit is made when it is looked at: most never are."""
 
-    def __init__(self, order: Sequence[_Judged], say: Callable[[_Judged], Ranked]) -> None:
+    def __init__(self, order: Sequence[int], say: Callable[[int], Ranked]) -> None:
         self._order = order
         self._say = say
 
@@ -76,12 +71,16 @@ class Ranking(Sequence[Ranked]):
 
 
 def rank(
-    evidence: Evidence, terms: Sequence[str], query_key: str, baseline: Baseline | None
+    evidence: Evidence | EvidenceArrays,
+    terms: Sequence[str],
+    query_key: str,
+    baseline: Baseline | None,
 ) -> Ranking:
     """Judge all that an index knows about a query, best first; each entry comes once.
 
     Entries of the same score come newest first, then by id, highest first. An entry without a
-    vector is judged as if its cosine were the ordinary one.
+    vector is judged as if its cosine were the ordinary one. Where vectors were compared this works
+    on arrays; without any, numpy is not needed and not imported.
 
     Args:
         evidence: what the index found; each of its entries is a hit.
@@ -89,39 +88,79 @@ def rank(
         query_key: the query as `words.title_key` gives it.
         baseline: the embedder's, when a vector was compared; otherwise None.
     """
-    mean, deviation = _ordinary_cosine(evidence, baseline)
-    lexical = _lexical(evidence, _rarities(evidence, terms))
-    meanings = {
-        key: (cosine - mean) / deviation
-        for key, (cosine, _) in evidence.nearest.items()
-        if cosine > mean
-    }
-    order: list[_Judged] = []
+    rarities = _rarities(evidence, terms)
+    if isinstance(evidence, EvidenceArrays):
+        return _rank_by_all(evidence, rarities, query_key, baseline)
+    if evidence.compared:
+        return _rank_by_all(EvidenceArrays.of(evidence), rarities, query_key, baseline)
+    return _rank_by_words(evidence, rarities, query_key)
+
+
+def _rank_by_words(evidence: Evidence, rarities: Sequence[float], query_key: str) -> Ranking:
+    strengths = _lexical(evidence, rarities)
+    judged: list[tuple[float, int, EntryId, int]] = []
     for key, (entry_id, created, title_key) in evidence.entries.items():
-        strength = lexical[key][0] if key in lexical else 0.0
-        if key in meanings:
-            strength += meanings[key]
+        strength = strengths[key][0] if key in strengths else 0.0
         squared = strength * strength
         score = squared / (squared + _HALF * _HALF)
         if titles_touch(query_key, title_key):
             score = max(score, TITLE_FLOOR + _TITLE_SPREAD * score)
-        order.append((score, created, entry_id, key))
-    order.sort(reverse=True)
+        judged.append((score, created, entry_id, key))
+    judged.sort(reverse=True)
 
-    def say(judged: _Judged) -> Ranked:
-        score, _, entry_id, key = judged
-        words, passage = lexical.get(key, (0.0, None))
-        meaning = meanings.get(key, 0.0)
+    def say(place: int) -> Ranked:
+        score, _, entry_id, key = judged[place]
         by_title = titles_touch(query_key, evidence.entries[key].title_key)
-        is_found = by_title or passage is not None
-        found_by = _FOUND_BY[passage is not None, meaning > 0 or not is_found]
-        if key in evidence.nearest and (meaning > words or passage is None):
-            nearest = evidence.nearest[key][1]
-            passage = passage if nearest is None else nearest
-        _, start, end, _ = (0, 0, 0, 0) if passage is None else evidence.passages[passage]
-        return Ranked(entry_id, score, ("title", *found_by) if by_title else found_by, start, end)
+        found_by = _found_by(title=by_title, words=key in strengths, meaning=False)
+        if key not in strengths:
+            return Ranked(entry_id, score, found_by, 0, 0)
+        _, start, end, _ = evidence.passages[strengths[key][1]]
+        return Ranked(entry_id, score, found_by, start, end)
 
-    return Ranking(order, say)
+    return Ranking(range(len(judged)), say)
+
+
+def _rank_by_all(
+    evidence: EvidenceArrays, rarities: Sequence[float], query_key: str, baseline: Baseline | None
+) -> Ranking:
+    import numpy as np  # noqa: PLC0415 - slow, and there whenever vectors are
+
+    ids, created = evidence.ids, evidence.created
+    words, worded = _lexical_arrays(evidence, rarities)
+    mean, deviation = _ordinary_cosine(evidence, baseline)
+    meanings = np.zeros(len(ids))
+    meanings[evidence.near_entries] = np.maximum((evidence.cosines - mean) / deviation, 0.0)
+    nearest = np.full(len(ids), -1)
+    nearest[evidence.near_entries] = evidence.near_passages
+    is_near = np.zeros(len(ids), np.bool_)
+    is_near[evidence.near_entries] = True
+    squared = (words + meanings) ** 2
+    scores = squared / (squared + _HALF * _HALF)
+    touching = np.zeros(len(ids), np.bool_)
+    for row, key in enumerate(evidence.title_keys):
+        if (key in query_key or query_key in key) and titles_touch(query_key, key):
+            touching[row] = True
+    lifted = np.maximum(scores, TITLE_FLOOR + _TITLE_SPREAD * scores)
+    scores = np.where(touching, lifted, scores)
+    order = np.lexsort((created, scores))[::-1]
+    is_tied = (np.diff(scores[order]) == 0) & (np.diff(created[order]) == 0)
+    rows: list[int] = order.tolist()
+    if is_tied.any():
+        rows.sort(key=lambda row: (scores[row], created[row], ids[row]), reverse=True)
+
+    def say(row: int) -> Ranked:
+        passage = int(worded[row])
+        found_by = _found_by(
+            title=bool(touching[row]), words=passage >= 0, meaning=bool(meanings[row] > 0)
+        )
+        if is_near[row] and (meanings[row] > words[row] or passage < 0):
+            passage = int(nearest[row]) if nearest[row] >= 0 else passage
+        start, end = (
+            (0, 0) if passage < 0 else (int(evidence.starts[passage]), int(evidence.ends[passage]))
+        )
+        return Ranked(ids[row], float(scores[row]), found_by, start, end)
+
+    return Ranking(rows, say)
 
 
 def titles_touch(query_key: str, title_key: str) -> bool:
@@ -141,7 +180,17 @@ def titles_touch(query_key: str, title_key: str) -> bool:
     return len(word) > 1 or word.isascii() or query_key == title_key
 
 
-def _rarities(evidence: Evidence, terms: Sequence[str]) -> list[float]:
+def _found_by(*, title: bool, words: bool, meaning: bool) -> tuple[FoundBy, ...]:
+    """Name the kinds of evidence; a hit without any other was near enough, if only just."""
+    found: list[FoundBy] = ["title"] if title else []
+    if words:
+        found.append("lexical")
+    if meaning or not found:
+        found.append("dense")
+    return tuple(found)
+
+
+def _rarities(evidence: Evidence | EvidenceArrays, terms: Sequence[str]) -> list[float]:
     """How much each term of the query says: the rarer the more, never less than nothing."""
     count = evidence.entry_count + _PHANTOMS
     frequencies = evidence.frequencies[: len(terms)]
@@ -202,7 +251,38 @@ def _anywhere(evidence: Evidence, weights: Sequence[float], among: set[int]) -> 
     return total
 
 
-def _ordinary_cosine(evidence: Evidence, baseline: Baseline | None) -> tuple[float, float]:
+def _lexical_arrays(evidence: EvidenceArrays, rarities: Sequence[float]) -> tuple[Floats, Integers]:
+    """Return what `_lexical` does for every entry: its strength, 0 without a term, and -1 then."""
+    import numpy as np  # noqa: PLC0415 - slow, and there whenever vectors are
+
+    strengths = np.zeros(len(evidence.ids))
+    passages = np.full(len(evidence.ids), -1)
+    rows, terms, times = evidence.posting_passages, evidence.posting_terms, evidence.occurrences
+    if not len(rows):
+        return strengths, passages
+    flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
+    tops = np.array(rarities) * (_K1 + 1)
+    weights = tops[terms] * times / (times + flat + slope * evidence.lengths[rows])
+    said = np.bincount(rows, weights, minlength=len(evidence.owners))
+    held = np.unique(rows)
+    owners = evidence.owners[held]
+    firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+    entries, best = owners[firsts], np.maximum.reduceat(said[held], firsts)
+    repeated = np.repeat(best, np.diff(firsts, append=len(held)))
+    winners = held[said[held] == repeated][::-1]
+    passages[evidence.owners[winners]] = winners  # of equal ones, the first is written last
+
+    pairs = evidence.owners[rows] * len(rarities) + terms
+    order = np.argsort(pairs, kind="stable")
+    firsts = np.flatnonzero(np.diff(pairs[order], prepend=-1))
+    most = np.maximum.reduceat(weights[order], firsts)
+    anywhere = np.bincount(pairs[order][firsts] // len(rarities), most, minlength=len(strengths))
+    total = best + _ELSEWHERE * np.maximum(anywhere[entries] - best, 0.0)
+    strengths[entries] = _LEXICAL_WEIGHT / (sum(rarities) or 1.0) * total**_LEXICAL_POWER
+    return strengths, passages
+
+
+def _ordinary_cosine(evidence: EvidenceArrays, baseline: Baseline | None) -> tuple[float, float]:
     """Return mean and deviation to expect, leaning on the embedder's where few were compared."""
     prior = baseline or Baseline(0.0, 1.0)
     compared = evidence.compared

@@ -16,9 +16,9 @@ import pytest
 from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.engines.sqlite import SqliteIndex
 from agent_journal.errors import DimensionMismatchError
+from agent_journal.evidence import Evidence
 from agent_journal.model import EntryId, Problem, Provenance, to_milliseconds
 from agent_journal.ports import (
-    Evidence,
     Index,
     IndexedEntry,
     IndexedPassage,
@@ -132,6 +132,13 @@ def looking(
     return QueryVector(model, identity, rows(vector)[0], floor)
 
 
+def asked(
+    index: Index, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+) -> Evidence:
+    """Return an index's evidence in its plain form."""
+    return index.evidence(terms, filters, vector).plain()
+
+
 def nearest(evidence: Evidence) -> dict[str, tuple[float, int | None]]:
     """Return the nearest entries as id -> (cosine, start of its passage), rounded."""
     return {
@@ -183,7 +190,7 @@ class IndexContract(ABC):
         assert index.backlog("id") == 0
         assert index.claim("id", limit=5, lease_s=1) == []
         assert index.select(Filters(), limit=5, offset=0) == Selection(0, ())
-        assert index.evidence(["a"], Filters(), looking(1, 0)) == Evidence(0, 0.0, (0,), [], {}, {})
+        assert asked(index, ["a"], Filters(), looking(1, 0)) == Evidence(0, 0.0, (0,), [], {}, {})
 
     def test_location_tells_where_it_is(self, index: Index) -> None:
         """The location is text for messages."""
@@ -204,7 +211,7 @@ class IndexContract(ABC):
         """The terms, tags, dates and facts of an older version are gone."""
         index.update([entry(1, ["old"], ["old"], project="/was")])
         index.update([entry(1, ["new"], version="2", hours=7, project="/is")])
-        evidence = index.evidence(["old", "new"], Filters())
+        evidence = asked(index, ["old", "new"], Filters())
         assert (evidence.frequencies, found(evidence, 1)) == ((0, 1), {("entry-1", 0): 1})
         assert evidence.mean_length == 1.0
         assert [facts.created for facts in evidence.entries.values()] == [
@@ -219,13 +226,13 @@ class IndexContract(ABC):
         before = index.generation()
         index.update([entry(1, ["second"])])
         assert index.generation() == before
-        assert index.evidence(["first", "second"], Filters()).frequencies == (1, 0)
+        assert asked(index, ["first", "second"], Filters()).frequencies == (1, 0)
 
     def test_an_entry_removed_and_given_is_indexed_anew(self, index: Index) -> None:
         """Removals come first, so that an id in both is indexed as given."""
         index.update([entry(1, ["first"])])
         index.update([entry(1, ["second"])], [EntryId("entry-1")])
-        assert index.evidence(["first", "second"], Filters()).frequencies == (0, 1)
+        assert asked(index, ["first", "second"], Filters()).frequencies == (0, 1)
 
     def test_update_is_all_or_nothing(self, index: Index) -> None:
         """An update that fails in its middle leaves the index as it was."""
@@ -249,7 +256,7 @@ class IndexContract(ABC):
         assert index.backlog("id") == 1
         index.add_vectors("id", [made(1, (1, 0, 0))])
         assert index.backlog("id") == 0
-        assert index.evidence(["word"], Filters()).frequencies == (1,)
+        assert asked(index, ["word"], Filters()).frequencies == (1,)
 
     def test_any_strings_are_kept(self, index: Index) -> None:
         """Ids, tags, paths and versions may be any strings, lone surrogates and NUL too."""
@@ -269,8 +276,11 @@ class IndexContract(ABC):
         assert index.listing() == {odd: (odd, odd)}
         assert index.tags() == {odd: 1}
         assert index.problems() == [Problem(odd, odd)]
-        evidence = index.evidence(
-            [odd], Filters(project=odd.strip(), tags=(odd.strip(),)), looking(1, 0, model=odd)
+        evidence = asked(
+            index,
+            [odd],
+            Filters(project=odd.strip(), tags=(odd.strip(),)),
+            looking(1, 0, model=odd),
         )
         assert nearest(evidence) == {odd: (1.0, None)}
         assert [facts.title_key for facts in evidence.entries.values()] == [odd]
@@ -296,7 +306,7 @@ class IndexContract(ABC):
             assert index.generation() == index.generation()
             assert index.generation() not in seen
             seen.append(index.generation())
-        index.evidence(["a"], Filters())
+        asked(index, ["a"], Filters())
         index.listing()
         index.update([], [EntryId("unknown")])
         index.add_vectors("id", [made(1, (1, 0))])
@@ -373,7 +383,7 @@ class IndexContract(ABC):
         selection = index.select(filters, limit=9, offset=0)
         ids = {f"entry-{number}" for number in passing}
         assert (selection.total, set(selection.ids)) == (len(ids), ids)
-        evidence = index.evidence(["word"], filters, looking(1, 0))
+        evidence = asked(index, ["word"], filters, looking(1, 0))
         assert {facts.id for facts in evidence.entries.values()} == ids
         assert evidence.compared == len(ids)
         assert (evidence.entry_count, evidence.frequencies) == (6, (6,))
@@ -390,7 +400,7 @@ class IndexContract(ABC):
     def test_postings_count_every_occurrence(self, index: Index) -> None:
         """Each passage that holds a term says how often, where it stands and how long it is."""
         index.update([entry(1, ["a", "b", "a"], ["b"], ["a"]), entry(2, ["c", "a"])])
-        evidence = index.evidence(["a", "b", "none"], Filters())
+        evidence = asked(index, ["a", "b", "none"], Filters())
         assert found(evidence, 0) == {("entry-1", 0): 2, ("entry-1", 20): 1, ("entry-2", 0): 1}
         assert found(evidence, 1) == {("entry-1", 0): 1, ("entry-1", 10): 1}
         assert found(evidence, 2) == {}
@@ -411,7 +421,7 @@ class IndexContract(ABC):
     def test_only_what_passes_appears_but_all_is_counted(self, index: Index) -> None:
         """Filters narrow postings and entries; statistics stay those of the whole journal."""
         index.update([entry(1, ["a"], agent="x"), entry(2, ["a", "a", "b"]), entry(3, ["c"])])
-        evidence = index.evidence(["a", "b"], Filters(agent="x"))
+        evidence = asked(index, ["a", "b"], Filters(agent="x"))
         assert found(evidence) == {("entry-1", 0): 1}
         assert [facts.id for facts in evidence.entries.values()] == ["entry-1"]
         assert len(evidence.passages) == 1
@@ -422,7 +432,7 @@ class IndexContract(ABC):
     def test_terms_match_exactly(self, index: Index, term: str) -> None:
         """A term is found as itself, however odd it is, and by no other term."""
         index.update([entry(1, [term, "b", term]), entry(2, ["b"]), entry(3, ODD_TERMS)])
-        evidence = index.evidence([term], Filters())
+        evidence = asked(index, [term], Filters())
         assert found(evidence) == {("entry-1", 0): 2, ("entry-3", 0): 1}
         assert sorted(facts.length for facts in evidence.passages.values()) == [3, len(ODD_TERMS)]
 
@@ -430,16 +440,16 @@ class IndexContract(ABC):
         """An entry of a thousand passages is indexed, found at its end, and replaced."""
         passages = [[f"t{number}", "common"] for number in range(1_200)]
         index.update([entry(1, *passages)])
-        evidence = index.evidence([f"t{number}" for number in range(1_190, 1_200)], Filters())
+        evidence = asked(index, [f"t{number}" for number in range(1_190, 1_200)], Filters())
         assert len(evidence.postings) == 10
-        assert len(found(index.evidence(["common"], Filters()))) == 1_200
+        assert len(found(asked(index, ["common"], Filters()))) == 1_200
         index.update([entry(1, ["common"], version="2")])
-        assert len(found(index.evidence(["common"], Filters()))) == 1
+        assert len(found(asked(index, ["common"], Filters()))) == 1
 
     def test_evidence_may_be_asked_without_terms(self, index: Index) -> None:
         """Neither terms nor a vector: statistics alone."""
         index.update([entry(1)])
-        assert index.evidence([], Filters()) == Evidence(1, 1.0, (), [], {}, {})
+        assert asked(index, [], Filters()) == Evidence(1, 1.0, (), [], {}, {})
 
     # evidence of vectors
 
@@ -447,7 +457,7 @@ class IndexContract(ABC):
         """An entry is as near as its nearest passage, and that one is named."""
         index.update([entry(1, ["a"], ["a"], ["a"]), entry(2, ["b"])])
         index.add_vectors("id", [made(1, (0, 1), (1, 0), (1, 1)), made(2, (-1, 1))])
-        evidence = index.evidence([], Filters(), looking(1, 0))
+        evidence = asked(index, [], Filters(), looking(1, 0))
         assert nearest(evidence) == {"entry-1": (1.0, 10)}
         assert evidence.compared == 2
         assert math.isclose(evidence.cosine_mean, (1 - 0.5**0.5) / 2, abs_tol=1e-6)
@@ -459,13 +469,13 @@ class IndexContract(ABC):
         """Of passages that are equally near, the first one counts."""
         index.update([entry(1, ["a"], ["b"], ["c"])])
         index.add_vectors("id", [made(1, (0, 1), (1, 0), (1, 0))])
-        assert nearest(index.evidence([], Filters(), looking(1, 0))) == {"entry-1": (1.0, 10)}
+        assert nearest(asked(index, [], Filters(), looking(1, 0))) == {"entry-1": (1.0, 10)}
 
     def test_an_entry_found_by_words_tells_its_cosine_too(self, index: Index) -> None:
         """Below the floor an entry is named when it has a posting, and only then."""
         index.update([entry(1, ["a"]), entry(2, ["b"]), entry(3, ["a"])])
         index.add_vectors("id", [made(1, (-1, 0)), made(2, (-1, 0))])
-        evidence = index.evidence(["a"], Filters(), looking(1, 0))
+        evidence = asked(index, ["a"], Filters(), looking(1, 0))
         assert nearest(evidence) == {"entry-1": (-1.0, 0)}
         assert len(evidence.postings) == 2
         assert evidence.compared == 2
@@ -474,15 +484,15 @@ class IndexContract(ABC):
         """A cosine equal to the floor makes an entry a hit."""
         index.update([entry(1)])
         index.add_vectors("id", [made(1, (1, 0))])
-        assert nearest(index.evidence([], Filters(), looking(1, 0, floor=1.0)))
+        assert nearest(asked(index, [], Filters(), looking(1, 0, floor=1.0)))
 
     def test_vectors_of_other_embedders_are_not_compared(self, index: Index) -> None:
         """Several embedders' vectors live side by side, of different lengths too."""
         index.update([entry(1), entry(2)])
         index.add_vectors("id", [made(1, (1, 0))])
         index.add_vectors("other", [made(1, (0, 1, 0)), made(2, (1, 0, 0))])
-        assert nearest(index.evidence([], Filters(), looking(1, 0))) == {"entry-1": (1.0, 0)}
-        evidence = index.evidence([], Filters(), looking(1, 0, 0, identity="other"))
+        assert nearest(asked(index, [], Filters(), looking(1, 0))) == {"entry-1": (1.0, 0)}
+        evidence = asked(index, [], Filters(), looking(1, 0, 0, identity="other"))
         assert nearest(evidence) == {"entry-2": (1.0, 0)}
         assert index.backlog("id") == 1
         assert index.backlog("other") == 0
@@ -490,19 +500,19 @@ class IndexContract(ABC):
     def test_a_sidecar_stands_in_for_missing_vectors(self, index: Index) -> None:
         """It is normalised, means the whole entry, and gives way to passage vectors."""
         index.update([entry(1, ["a"], ["b"], sidecar=Sidecar("model", (3.0, 4.0)))])
-        evidence = index.evidence([], Filters(), looking(1, 0))
+        evidence = asked(index, [], Filters(), looking(1, 0))
         assert nearest(evidence) == {"entry-1": (0.6, None)}
         assert (evidence.passages, evidence.compared) == ({}, 1)
         assert index.backlog("id") == 1
         index.add_vectors("id", [made(1, (0, 1), (0, 1))])
-        evidence = index.evidence([], Filters(), looking(1, 0))
+        evidence = asked(index, [], Filters(), looking(1, 0))
         assert (nearest(evidence), evidence.compared) == ({}, 1)
 
     def test_sidecars_and_vectors_are_compared_together(self, index: Index) -> None:
         """Statistics are over both; each entry counts once."""
         index.update([entry(1), entry(2, sidecar=Sidecar("model", (0.0, 2.0))), entry(3)])
         index.add_vectors("id", [made(1, (1, 0))])
-        evidence = index.evidence([], Filters(), looking(1, 0, floor=-1))
+        evidence = asked(index, [], Filters(), looking(1, 0, floor=-1))
         assert nearest(evidence) == {"entry-1": (1.0, 0), "entry-2": (0.0, None)}
         assert (evidence.compared, evidence.cosine_mean, evidence.cosine_deviation) == (2, 0.5, 0.5)
 
@@ -514,13 +524,13 @@ class IndexContract(ABC):
                 entry(2, sidecar=Sidecar("model", (1.0, 0.0, 0.0))),
             ]
         )
-        assert index.evidence([], Filters(), looking(1, 0)).compared == 0
+        assert asked(index, [], Filters(), looking(1, 0)).compared == 0
 
     @pytest.mark.parametrize("size", [1e308, 1e-320, -1e200])
     def test_sidecars_of_any_size_are_normalised(self, index: Index, size: float) -> None:
         """Numbers whose squares overflow or vanish still give a direction."""
         index.update([entry(1, sidecar=Sidecar("model", (size, size)))])
-        evidence = index.evidence([], Filters(), looking(1, 1, floor=-1))
+        evidence = asked(index, [], Filters(), looking(1, 1, floor=-1))
         cosine, passage = nearest(evidence)["entry-1"]
         assert (cosine, passage) == (math.copysign(1.0, size), None)
 
@@ -538,33 +548,33 @@ class IndexContract(ABC):
         assert index.listing()[EntryId("entry-1")] == Version("1", "s")
         assert index.problems() == [Problem("is", "r")]
         assert index.backlog("id") == 1
-        evidence = index.evidence(["a"], Filters(), looking(1, 0))
+        evidence = asked(index, ["a"], Filters(), looking(1, 0))
         assert nearest(evidence) == {"entry-1": (1.0, 0)}
-        other = index.evidence([], Filters(), looking(0, 1, identity="none"))
+        other = asked(index, [], Filters(), looking(0, 1, identity="none"))
         assert nearest(other) == {"entry-1": (1.0, None)}
         index.update([entry(1, ["a"], sidecar_version="t")])
-        assert index.evidence([], Filters(), looking(0, 1, identity="none")).compared == 0
+        assert asked(index, [], Filters(), looking(0, 1, identity="none")).compared == 0
 
     def test_vectors_go_with_the_text_they_were_made_from(self, index: Index) -> None:
         """A new version of the file joins the backlog again."""
         index.update([entry(1), entry(2)])
         index.add_vectors("id", [made(1, (1, 0)), made(2, (1, 0))])
-        assert index.evidence([], Filters(), looking(1, 0)).compared == 2
+        assert asked(index, [], Filters(), looking(1, 0)).compared == 2
         index.update([entry(1, version="2")], [EntryId("entry-2")])
         assert index.backlog("id") == 1
-        assert index.evidence([], Filters(), looking(1, 0)).compared == 0
+        assert asked(index, [], Filters(), looking(1, 0)).compared == 0
 
     def test_vectors_come_and_go_between_questions(self, index: Index) -> None:
         """Whatever was asked before, the answer is that of the vectors there are now."""
         index.update([entry(number) for number in range(8)])
         for number in range(8):
             index.add_vectors("id", [made(number, (1, number))])
-            assert index.evidence([], Filters(), looking(1, 0)).compared == number + 1
+            assert asked(index, [], Filters(), looking(1, 0)).compared == number + 1
         for number in range(7):
             index.update([], [EntryId(f"entry-{number}")])
-            assert index.evidence([], Filters(), looking(1, 0)).compared == 7 - number
+            assert asked(index, [], Filters(), looking(1, 0)).compared == 7 - number
         index.add_vectors("id", [made(7, (1, 0))])
-        assert nearest(index.evidence([], Filters(), looking(1, 0))) == {"entry-7": (1.0, 0)}
+        assert nearest(asked(index, [], Filters(), looking(1, 0))) == {"entry-7": (1.0, 0)}
 
     def test_unfitting_vectors_are_passed_over(self, index: Index) -> None:
         """Vectors of another version, of unknown entries or of another number are not kept."""
@@ -579,7 +589,7 @@ class IndexContract(ABC):
             ],
         )
         assert index.backlog("id") == 1
-        assert index.evidence([], Filters(), looking(1, 0)).compared == 1
+        assert asked(index, [], Filters(), looking(1, 0)).compared == 1
 
     def test_another_length_is_refused(self, index: Index) -> None:
         """Neither vectors nor queries of another length than before are taken; nothing changes."""
@@ -590,7 +600,7 @@ class IndexContract(ABC):
             index.add_vectors("id", [made(2, (1, 0)), made(3, (1, 0, 0))])
         assert (refused.value.expected, refused.value.actual) == (2, 3)
         with pytest.raises(DimensionMismatchError) as refused:
-            index.evidence([], Filters(), looking(1, 0, 0))
+            asked(index, [], Filters(), looking(1, 0, 0))
         assert (refused.value.expected, refused.value.actual) == (2, 3)
         assert (index.backlog("id"), index.generation()) == (2, before)
         with pytest.raises(DimensionMismatchError):
@@ -689,7 +699,7 @@ class IndexContract(ABC):
 
         def read(_: int) -> None:
             for _ in range(40):
-                evidence = index.evidence(["even", "odd"], Filters(), looking(1, 0))
+                evidence = asked(index, ["even", "odd"], Filters(), looking(1, 0))
                 assert evidence.frequencies == (evidence.entry_count,) * 2
                 assert len(evidence.entries) == evidence.entry_count
                 assert len(evidence.nearest) == evidence.compared

@@ -13,13 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent_journal.errors import DimensionMismatchError
+from agent_journal.evidence import EntryFacts, Evidence, Nearest, PassageFacts
 from agent_journal.model import EntryId, Problem, fold_case, to_milliseconds
 from agent_journal.ports import (
-    EntryFacts,
-    Evidence,
     IndexedEntry,
-    Nearest,
-    PassageFacts,
     PassageVectors,
     QueryVector,
     Selection,

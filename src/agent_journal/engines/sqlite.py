@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent_journal.engines import sqlite_file
 from agent_journal.engines.sqlite_facts import Facts, occurrences
@@ -32,17 +32,20 @@ from agent_journal.engines.sqlite_tables import (
 )
 from agent_journal.engines.sqlite_vectors import Dense, VectorCache
 from agent_journal.errors import DimensionMismatchError
+from agent_journal.evidence import Evidence, EvidenceArrays, Posting
 from agent_journal.model import EntryId, Problem
 from agent_journal.ports import (
-    Evidence,
     IndexedEntry,
     PassageVectors,
-    Posting,
     QueryVector,
     Selection,
     Version,
 )
 from agent_journal.query import Filters
+
+if TYPE_CHECKING:
+    from agent_journal.engines.sqlite_columns import Columns
+    from agent_journal.evidence import Integers
 
 _T = TypeVar("_T")
 
@@ -75,8 +78,10 @@ class SqliteIndex:
         self._file = SharedFile(path, LAYOUT, connect=connect, timeout_s=timeout_s)
         self._facts = Facts(b"")
         self._vectors = VectorCache()
+        self._columns: Columns | None = None
         self._listing: _Cached[dict[EntryId, Version]] = _Cached()
         self._tags: _Cached[dict[str, int]] = _Cached()
+        self._backlogs: dict[str, _Cached[int]] = {}
 
     @property
     def location(self) -> str:
@@ -137,15 +142,16 @@ class SqliteIndex:
 
     def evidence(
         self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
-    ) -> Evidence:
+    ) -> Evidence | EvidenceArrays:
         """Gather everything known about distinct query terms and a vector; see `Index.evidence`."""
 
-        def work(connection: sqlite3.Connection) -> Evidence:
+        def work(connection: sqlite3.Connection) -> Evidence | EvidenceArrays:
             state = read_state(connection)
             chosen = passing(connection, filters)
-            if vector is not None:
-                _require_dimension(connection, vector)
-            return self._evidence(connection, state, terms, chosen, vector)
+            if vector is None:
+                return self._evidence(connection, state, terms, chosen)
+            _require_dimension(connection, vector)
+            return self._evidence_with_vectors(connection, state, terms, chosen, vector)
 
         return self._file.read(work)
 
@@ -185,7 +191,8 @@ class SqliteIndex:
 
     def backlog(self, identity: str) -> int:
         """Return the number of entries that lack passage vectors of this embedder."""
-        return self._file.read(lambda connection: _backlog(connection, identity))
+        known = self._backlogs.setdefault(identity, _Cached())
+        return known.get(self._file, lambda connection: _backlog(connection, identity))
 
     def claim(self, identity: str, *, limit: int, lease_s: float) -> list[EntryId]:
         """Take entries out of the backlog to work on, newest first; see `Index.claim`."""
@@ -258,8 +265,11 @@ class SqliteIndex:
         self._file.close()
         self._facts = Facts(b"")
         self._vectors.forget()
+        if self._columns is not None:
+            self._columns.forget()
         self._listing.forget()
         self._tags.forget()
+        self._backlogs.clear()
 
     def _evidence(
         self,
@@ -267,7 +277,6 @@ class SqliteIndex:
         state: State,
         terms: Sequence[str],
         passing: set[int] | None,
-        vector: QueryVector | None,
     ) -> Evidence:
         facts = self._facts
         if facts.uid != state.uid:
@@ -284,27 +293,39 @@ class SqliteIndex:
                 chosen = {key: n for key, n in count.items() if known[key][0] in passing}
             postings += zip(chosen, repeat(number), chosen.values(), strict=False)
         named = {passage for passage, _, _ in postings}
-        worded = {known[passage][0] for passage in named}
-        dense = Dense()
-        if vector is not None:
-            moment = (state.uid, state.generation, state.entries)
-            dense = self._vectors.compare(
-                connection, vector, moment=moment, passing=passing, worded=worded
-            )
-            named.update(near for _, near in dense.nearest.values() if near is not None)
-            known = facts.passages(connection, named)
         return Evidence(
             entry_count=state.entries,
             mean_length=state.terms / state.passages if state.passages else 0.0,
             frequencies=tuple(frequencies),
             postings=postings,
             passages={key: known[key] for key in named},
-            entries=facts.entries(connection, worded | dense.nearest.keys()),
-            nearest=dense.nearest,
-            compared=dense.compared,
-            cosine_mean=dense.cosine_mean,
-            cosine_deviation=dense.cosine_deviation,
+            entries=facts.entries(connection, {known[passage][0] for passage in named}),
         )
+
+    def _evidence_with_vectors(
+        self,
+        connection: sqlite3.Connection,
+        state: State,
+        terms: Sequence[str],
+        passing: set[int] | None,
+        vector: QueryVector,
+    ) -> EvidenceArrays:
+        import numpy as np  # noqa: PLC0415 - slow, and there whenever a vector is
+
+        from agent_journal.engines.sqlite_columns import Columns  # noqa: PLC0415 - imports numpy
+
+        if self._columns is None:
+            self._columns = Columns()
+        columns = self._columns
+        chosen = None if passing is None else np.fromiter(passing, np.int64, len(passing))
+
+        def compare(worded: Integers) -> Dense:
+            moment = state.uid, state.generation, state.entries
+            return self._vectors.compare(
+                connection, vector, moment=moment, passing=chosen, worded=worded
+            )
+
+        return columns.evidence(connection, state, terms, chosen, compare)
 
 
 def remove_unused(folder: Path, *, older_than_days: float, keep: Path) -> list[Path]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from agent_journal.engines.sqlite_file import DamagedError
 from agent_journal.engines.sqlite_tables import encode_term, require, unpack
+from agent_journal.evidence import EntryFacts, PassageFacts
 from agent_journal.model import EntryId
-from agent_journal.ports import EntryFacts, PassageFacts
 
 _CHUNK = 500
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_journal.engines.sqlite_file import DamagedError
 from agent_journal.engines.sqlite_tables import pack, require
-from agent_journal.ports import Nearest, QueryVector
+from agent_journal.ports import QueryVector
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from agent_journal.evidence import Floats, Integers
     from agent_journal.ports import Matrix, Vector
 
 _FLOAT_BYTES = 4
@@ -29,12 +29,20 @@ _NO_PASSAGE = -1
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """What vectors say of a query: the parts of `Evidence` with the same names."""
+    """What vectors say of a query.
 
-    nearest: dict[int, Nearest] = field(default_factory=dict)
-    compared: int = 0
-    cosine_mean: float = 0.0
-    cosine_deviation: float = 0.0
+    Attributes:
+        entries, cosines, passages: for each of the nearest entries its key, its best cosine, and
+            the key of the passage that has it; -1 when a sidecar stood in.
+        compared, cosine_mean, cosine_deviation: as `Evidence` has them.
+    """
+
+    entries: Integers
+    cosines: Floats
+    passages: Integers
+    compared: int
+    cosine_mean: float
+    cosine_deviation: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +73,8 @@ class VectorCache:
         vector: QueryVector,
         *,
         moment: tuple[object, int, int],
-        passing: Collection[int] | None,
-        worded: Collection[int],
+        passing: Integers | None,
+        worded: Integers,
     ) -> Dense:
         """Return the nearest entries as `Evidence` wants them.
 
@@ -90,16 +98,14 @@ class VectorCache:
             if np.count_nonzero(own.alive) < entries:
                 source = _sidecars(vector.model, length)
                 spare = self._view(connection, source, length, generation)
-                covered = _among(spare.entries, own.entries[own.alive])
+                covered = among(spare.entries, own.entries[own.alive])
                 views.append(spare.without(covered))
-        chosen = None if passing is None else np.fromiter(passing, np.int64, len(passing))
-        wanted = np.fromiter(worded, np.int64, len(worded))
-        nearest: dict[int, Nearest] = {}
-        best = np.concatenate([view.compare(vector, chosen, wanted, nearest) for view in views])
-        if not len(best):
-            return Dense()
-        mean, deviation = float(best.mean()), float(best.std())
-        return Dense(nearest, len(best), mean, deviation)
+        found = [view.compare(vector, passing, worded) for view in views]
+        near, cosines, passages, best = (
+            np.concatenate(parts) for parts in zip(*found, strict=True)
+        )
+        mean, deviation = (float(best.mean()), float(best.std())) if len(best) else (0.0, 0.0)
+        return Dense(near, cosines, passages, len(best), mean, deviation)
 
     def _view(
         self, connection: sqlite3.Connection, source: _Source, length: int, generation: int
@@ -146,9 +152,9 @@ class _View:
     """
 
     matrix: Matrix
-    entries: NDArray[np.int64]
-    first_rows: NDArray[np.int64]
-    first_passages: NDArray[np.int64]
+    entries: Integers
+    first_rows: Integers
+    first_passages: Integers
     alive: NDArray[np.bool_]
 
     def without(self, slots: NDArray[np.bool_]) -> _View:
@@ -160,30 +166,27 @@ class _View:
     def compare(
         self,
         vector: QueryVector,
-        chosen: NDArray[np.int64] | None,
-        wanted: NDArray[np.int64],
-        nearest: dict[int, Nearest],
-    ) -> NDArray[np.float64]:
-        """Return the best cosines of the chosen slots, and put the nearest where told."""
+        chosen: Integers | None,
+        wanted: Integers,
+    ) -> tuple[Integers, Floats, Integers, Floats]:
+        """Return the nearest entries as `Dense` has them, and all best cosines."""
         import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
-        selected = self.alive if chosen is None else self.alive & _among(self.entries, chosen)
+        selected = self.alive if chosen is None else self.alive & among(self.entries, chosen)
         if not selected.any():
-            return np.empty(0, np.float64)
+            nothing = np.empty(0, np.int64)
+            return nothing, np.empty(0, np.float64), nothing, np.empty(0, np.float64)
         cosines: Vector = np.clip(self.matrix @ vector.vector, -1.0, 1.0)
         best = np.maximum.reduceat(cosines, self.first_rows).astype(np.float64)
-        near = selected & ((best >= vector.floor) | _among(self.entries, wanted))
+        near = selected & ((best >= vector.floor) | among(self.entries, wanted))
         slots = np.flatnonzero(near)
-        passages: list[int] | list[None] = [None] * len(slots)
+        passages = np.full(len(slots), _NO_PASSAGE)
         if self.first_passages[0] != _NO_PASSAGE:
-            offsets = _offsets(cosines, self.first_rows, slots)
-            passages = (self.first_passages[slots] + offsets).tolist()
-        found = zip(best[slots].tolist(), passages, strict=True)
-        nearest.update(zip(self.entries[slots].tolist(), found, strict=True))
-        return best[selected]
+            passages = self.first_passages[slots] + _offsets(cosines, self.first_rows, slots)
+        return self.entries[slots], best[slots], passages, best[selected]
 
 
-def _among(entries: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
+def among(entries: Integers, chosen: Integers) -> NDArray[np.bool_]:
     """Tell for each entry's key whether it was chosen; ten times as quick as sorting them."""
     import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
@@ -192,9 +195,7 @@ def _among(entries: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.
     return marks[entries]
 
 
-def _offsets(
-    cosines: Vector, first_rows: NDArray[np.int64], slots: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _offsets(cosines: Vector, first_rows: Integers, slots: Integers) -> Integers:
     """Return where in each of these slots its greatest cosine is, counted from its first row."""
     import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
@@ -220,7 +221,7 @@ class _Growing:
         self._dimension = dimension
         self._matrix: Matrix = np.empty((0, dimension), np.float32)
         self._rows = 0
-        self._slots: NDArray[np.int64] = np.empty((4, 0), np.int64)
+        self._slots: Integers = np.empty((4, 0), np.int64)
         self._alive: NDArray[np.bool_] = np.empty(0, np.bool_)
 
     def refresh(self, connection: sqlite3.Connection, source: _Source) -> None:

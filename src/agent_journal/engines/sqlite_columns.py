@@ -1,0 +1,205 @@
+"""What the tables say of passages and entries, as columns in memory; grows as they do.
+
+Keys are never used twice, so rows that were read stay true; those of entries that have left are
+passed over, and thrown out when they are the greater part.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agent_journal.engines.sqlite_file import DamagedError
+from agent_journal.engines.sqlite_tables import State, encode_term, require, unpack
+from agent_journal.engines.sqlite_vectors import among
+from agent_journal.evidence import EvidenceArrays
+from agent_journal.model import EntryId
+
+if TYPE_CHECKING:
+    from agent_journal.engines.sqlite_vectors import Dense
+    from agent_journal.evidence import Integers
+
+_SPARE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """All that was read until some moment; replaced by a longer one, never changed.
+
+    Attributes:
+        passages: rows of key, entry, start, stop and length, each a column, by key.
+        entries: rows of key and creation, each a column, by key.
+        ids, title_keys: for each entry.
+    """
+
+    passages: Integers
+    entries: Integers
+    ids: list[EntryId]
+    title_keys: list[str]
+
+
+_NOTHING = _Known(np.empty((5, 0), np.int64), np.empty((2, 0), np.int64), [], [])
+
+
+class Columns:
+    """The columns of one index file, for one process; may be used by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._moment: tuple[object, int] | None = None
+        self._known = _NOTHING
+
+    def forget(self) -> None:
+        """Release the memory."""
+        with self._lock:
+            self._moment, self._known = None, _NOTHING
+
+    def evidence(
+        self,
+        connection: sqlite3.Connection,
+        state: State,
+        terms: Sequence[str],
+        passing: Integers | None,
+        compare: Callable[[Integers], Dense],
+    ) -> EvidenceArrays:
+        """Return what is known about some terms and a vector.
+
+        Args:
+            connection: inside a transaction.
+            state: as of this transaction.
+            terms: distinct.
+            passing: keys of the entries that pass the filters; None means all.
+            compare: given the keys of entries that hold a term, returns the nearest entries.
+        """
+        known = self._refreshed(connection, state)
+        found = [_occurrences(connection, term) for term in terms]
+        keys = _joined([keys for keys, _ in found])
+        times = _joined([times for _, times in found])
+        sizes = [len(keys) for keys, _ in found]
+        numbers = np.repeat(np.arange(len(terms)), sizes)
+        rows = _rows(known.passages[0], keys)
+        owners = known.passages[1, rows]
+        ends = np.cumsum([0, *sizes])
+        frequencies = tuple(
+            int(np.count_nonzero(np.diff(owners[start:end], prepend=-1)))
+            for start, end in itertools.pairwise(ends)
+        )
+        if passing is not None:
+            kept = among(owners, passing)
+            rows, numbers, times, owners = rows[kept], numbers[kept], times[kept], owners[kept]
+        dense = compare(owners)
+        near = dense.passages[dense.passages >= 0]
+        passages, posting_passages, near = _union(
+            known.passages.shape[1], rows, _rows(known.passages[0], near)
+        )
+        near_passages = np.full(len(dense.passages), -1)
+        near_passages[dense.passages >= 0] = near
+        _, passage_owners, starts, ends, lengths = known.passages[:, passages]
+        entries, owner_rows, near_entries = _union(
+            known.entries.shape[1],
+            _rows(known.entries[0], passage_owners),
+            _rows(known.entries[0], dense.entries),
+        )
+        chosen = entries.tolist()
+        return EvidenceArrays(
+            entry_count=state.entries,
+            mean_length=state.terms / state.passages if state.passages else 0.0,
+            frequencies=frequencies,
+            posting_passages=posting_passages,
+            posting_terms=numbers,
+            occurrences=times,
+            owners=owner_rows,
+            starts=starts,
+            ends=ends,
+            lengths=lengths,
+            ids=[known.ids[row] for row in chosen],
+            created=known.entries[1, entries],
+            title_keys=[known.title_keys[row] for row in chosen],
+            near_entries=near_entries,
+            cosines=dense.cosines,
+            near_passages=near_passages,
+            compared=dense.compared,
+            cosine_mean=dense.cosine_mean,
+            cosine_deviation=dense.cosine_deviation,
+        )
+
+    def _refreshed(self, connection: sqlite3.Connection, state: State) -> _Known:
+        """Return at least what there is at this transaction's moment."""
+        with self._lock:
+            moment = state.uid, state.generation
+            if self._moment == moment:
+                return self._known
+            is_other = self._moment is None or self._moment[0] != state.uid
+            if is_other or self._known.passages.shape[1] > 2 * state.passages + _SPARE:
+                self._known = _NOTHING
+            self._known = _grown(connection, self._known)
+            self._moment = moment
+            return self._known
+
+
+def _grown(connection: sqlite3.Connection, known: _Known) -> _Known:
+    last = int(known.passages[0, -1]) if known.passages.shape[1] else 0
+    passages = connection.execute(
+        "SELECT key, entry, start, stop, length FROM passages WHERE key > ? ORDER BY key", (last,)
+    ).fetchall()
+    last = int(known.entries[0, -1]) if known.entries.shape[1] else 0
+    entries = connection.execute(
+        "SELECT key, created, id, title_key FROM entries WHERE key > ? ORDER BY key", (last,)
+    ).fetchall()
+    for row in passages:
+        require(row, int, int, int, int, int)
+    for row in entries:
+        require(row, int, int, bytes, bytes)
+    return _Known(
+        _appended(known.passages, passages),
+        _appended(known.entries, [row[:2] for row in entries]),
+        known.ids + [EntryId(unpack(row[2])) for row in entries],
+        known.title_keys + [unpack(row[3]) for row in entries],
+    )
+
+
+def _appended(columns: Integers, rows: Sequence[tuple[int, ...]]) -> Integers:
+    if not rows:
+        return columns
+    return np.concatenate([columns, np.array(rows, np.int64).T], axis=1)
+
+
+def _rows(known: Integers, keys: Integers) -> Integers:
+    """Return where keys stand among all those that are known, which are in order."""
+    rows = np.searchsorted(known, keys)
+    if len(rows) and (rows.max() >= len(known) or (known[rows] != keys).any()):
+        raise DamagedError("what it refers to is missing")
+    return rows
+
+
+def _union(count: int, some: Integers, others: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return the distinct ones of some rows of `count`, in order, and where each stands in them.
+
+    Marks are an eighth of what sorting takes.
+    """
+    marks = np.zeros(count, np.bool_)
+    marks[some] = True
+    marks[others] = True
+    places = np.cumsum(marks) - 1
+    return np.flatnonzero(marks), places[some], places[others]
+
+
+def _joined(columns: Sequence[Integers]) -> Integers:
+    return np.concatenate([np.empty(0, np.int64), *columns])
+
+
+def _occurrences(connection: sqlite3.Connection, term: str) -> tuple[Integers, Integers]:
+    """Return the keys of the passages that hold a term, in order, and how often each does."""
+    (found,) = connection.execute(
+        "SELECT group_concat(doc) FROM postings WHERE term = ?", (encode_term(term),)
+    ).fetchone()
+    # One text for all of them: a third of what a row for each takes.
+    keys = np.sort(np.array(found.split(",") if found else [], np.int64))
+    firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+    return keys[firsts], np.diff(firsts, append=len(keys))
