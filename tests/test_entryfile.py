@@ -56,7 +56,7 @@ DRAFTS = st.builds(
     title=TITLES,
     body=st.one_of(TEXT, st.text(st.one_of(CHARACTERS, st.sampled_from("\n-# ")), max_size=200)),
     tags=st.lists(TEXT, max_size=5),
-    provenance=st.builds(Provenance, TEXT, TEXT, TEXT, TEXT, TEXT),
+    provenance=st.builds(Provenance, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT),
     created=st.none(),
     extra=st.dictionaries(KEYS, VALUES, max_size=4),
 )
@@ -94,7 +94,7 @@ def test_a_file_reads_like_this() -> None:
         'Why "x": y',
         "  indented\n\n---\nlast",
         ["on", "a, b"],
-        Provenance("/srv/app", "m-1", "", "build", "ses_1"),
+        Provenance("/srv/app", "m-1", "", "build", "ses_1", "example.com/me/app"),
         extra={"rating": 4.5, "on": None, "ok": True, "a b": ["x", {"k": 1}], "inf": math.inf},
     )
     assert render(draft).decode() == (
@@ -102,6 +102,7 @@ def test_a_file_reads_like_this() -> None:
         'title: "Why \\"x\\": y"\n'
         'created: "2026-01-02T03:04:05.678Z"\n'
         'project: "/srv/app"\n'
+        'repo: "example.com/me/app"\n'
         'model: "m-1"\n'
         'agent: "build"\n'
         'session_id: "ses_1"\n'

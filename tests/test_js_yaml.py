@@ -36,7 +36,7 @@ TEXT = st.one_of(st.text(CHARACTERS, min_size=1, max_size=20), st.from_regex(r"[
 
 def drafts_of(value: str) -> list[Draft]:
     """Return drafts that hold a value in every field, tag and further key."""
-    provenance = Provenance(value, value, value, value, value)
+    provenance = Provenance(value, value, value, value, value, value)
     tags = [value, f"x {value}"]
     extra: dict[str, Value] = {"note": value, "more": [value, {value: value}]}
     if value not in FRONTMATTER_KEYS:
@@ -78,6 +78,7 @@ def expected(draft: Draft) -> dict[str, Any]:  # Any: JSON
         "title": described(draft.title),
         "created": described(timestamp(AT)),
         "project": described(who.project),
+        "repo": described(who.repo),
         "model": described(who.model),
         "provider": described(who.provider),
         "agent": described(who.agent),

@@ -305,7 +305,7 @@ class TestCalls:
     def test_read_shows_metadata_and_body(self, journal: Journal) -> None:
         """All that is known of an entry, with the body last, and nothing that isn't known."""
         entry = journal.write(
-            Draft("T", "B", ["one", "two"], Provenance("/p", "m1", "prov", "ag", "s1"))
+            Draft("T", "B", ["one", "two"], Provenance("/p", "m1", "prov", "ag", "s1", "h/r"))
         )
         answer = call(journal, "journal_read", {"id": f" {entry.id} "})
         assert not answer.is_error
@@ -317,6 +317,7 @@ class TestCalls:
         assert lines[3:] == [
             "tags: one, two",
             "project: /p",
+            "repo: h/r",
             "agent: ag",
             "model: prov m1",
             "session: s1",

@@ -37,8 +37,13 @@ READ_LIMIT_BYTES = 16 * 1024 * 1024
 PROBLEM_LIMIT = 20
 """Problems told of one file; the rest is summed up in one more."""
 
+NO_FRONTMATTER = "there is no frontmatter; the whole file is the body"
+NO_TITLE = "the entry has no title"
+"""What is a problem of an entry, and none of a file that only becomes one."""
+
 _PROVENANCE_KEYS = {
     "project": "project",
+    "repo": "repo",
     "model": "model",
     "provider": "provider",
     "agent": "agent",
@@ -96,7 +101,7 @@ def parse(data: bytes, *, entry_id: EntryId, path: str, mtime: float) -> Entry:
     title = " ".join(_text(fields, "title", findings).split())
     if block is not None and not title:
         node = fields.get("title")
-        findings.add("the entry has no title", node.line if node else 1)
+        findings.add(NO_TITLE, node.line if node else 1)
     return Entry(
         id=entry_id,
         title=title,
@@ -150,7 +155,7 @@ def _split(text: str, findings: _Findings) -> tuple[str | None, str]:
     """Return the text of the frontmatter, None when there is none, and that of the body."""
     opening = _FENCE.match(text)
     if not opening:
-        findings.add("there is no frontmatter; the whole file is the body", 1)
+        findings.add(NO_FRONTMATTER, 1)
         return None, text
     closing = _FENCE.search(text, opening.end())
     if closing:

@@ -29,7 +29,7 @@ Value = Scalar | Sequence["Value"] | Mapping[str, "Value"]
 """What a frontmatter key beyond ours may hold."""
 
 FRONTMATTER_KEYS = frozenset(
-    {"title", "created", "project", "model", "provider", "agent", "session_id", "tags"}
+    {"title", "created", "project", "repo", "model", "provider", "agent", "session_id", "tags"}
 )
 """Our own keys; whatever else frontmatter holds is an entry's `extra`."""
 
@@ -50,6 +50,8 @@ class Provenance:
         provider: who served that model.
         agent: the agent's name within its host, or the host's.
         session: the host's id of the conversation (``session_id`` in frontmatter).
+        repo: the project's repository, under the same name on every machine: its remote as
+            ``host/path``, or the id of its first commit.
     """
 
     project: str = ""
@@ -57,6 +59,7 @@ class Provenance:
     provider: str = ""
     agent: str = ""
     session: str = ""
+    repo: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class StoreContract:
             title="Why the build broke",
             body="The cache\n\n---\nwas stale.",
             tags=["build", "Ümlaut"],
-            provenance=Provenance("/src/app", "m", "p", "a", "s"),
+            provenance=Provenance("/src/app", "m", "p", "a", "s", "example.com/me/app"),
             created=NOON - timedelta(days=400),
             extra={"mood": "calm", "weights": [1, 2.5, None, {"deep": True}]},
         )

@@ -87,6 +87,7 @@ def entry_lines(entry: Entry, folder: Path) -> Iterator[Line]:
         "created": timestamp(entry.created),
         "tags": ", ".join(entry.tags),
         "project": origin.project,
+        "repo": origin.repo,
         "model": origin.model,
         "provider": origin.provider,
         "agent": origin.agent,

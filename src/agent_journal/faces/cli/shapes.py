@@ -112,6 +112,7 @@ def _facts(entry: Entry, folder: Path) -> dict[str, Json]:
         "created": timestamp(entry.created),
         "tags": list(entry.tags),
         "project": entry.provenance.project,
+        "repo": entry.provenance.repo,
         "model": entry.provenance.model,
         "provider": entry.provenance.provider,
         "agent": entry.provenance.agent,

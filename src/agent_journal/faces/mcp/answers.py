@@ -108,6 +108,7 @@ def _metadata(entry: Entry) -> list[str]:
         "created": timestamp(entry.created),
         "tags": one_line(", ".join(entry.tags), 2 * _FIELD_LIMIT),
         "project": one_line(origin.project, _FIELD_LIMIT),
+        "repo": one_line(origin.repo, _FIELD_LIMIT),
         "agent": one_line(origin.agent, _FIELD_LIMIT),
         "model": one_line(f"{origin.provider} {origin.model}", _FIELD_LIMIT),
         "session": one_line(origin.session, _FIELD_LIMIT),
