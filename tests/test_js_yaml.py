@@ -31,7 +31,9 @@ VALUES = [
     "漢字", "e\u0301", "Perché no?", "a,b", "#tag", "__proto__", "constructor",
 ]  # fmt: skip
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-TEXT = st.one_of(st.text(CHARACTERS, min_size=1, max_size=20), st.from_regex(r"[-+.0-9eExob_:]+\Z"))
+TEXT = st.one_of(
+    st.text(CHARACTERS, min_size=1, max_size=20), st.from_regex(r"[-+.0-9eExob_:]+", fullmatch=True)
+)
 
 
 def drafts_of(value: str) -> list[Draft]:
