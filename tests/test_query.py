@@ -8,7 +8,7 @@ import pytest
 
 from agent_journal.errors import InvalidDateError
 from agent_journal.model import Provenance, to_milliseconds, to_utc
-from agent_journal.query import Filters, Query
+from agent_journal.query import Filters, Project, Query
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 890_123, tzinfo=UTC)
 
@@ -67,6 +67,10 @@ def test_anything_else_is_an_error(value: str) -> None:
         ("srv/shop", "/opt/srv/shop", False),
         (r"C:\Users\me\app", r"c:\users\me\app", True),
         ("app", r"C:\Users\me\app", True),
+        ("/srv/shop/", "/srv/shop", True),
+        ("shop/", "/srv/shop", True),
+        ("/", "/srv/shop", False),
+        ("/", "/", True),
         ("shop", "", False),
     ],
 )
@@ -74,3 +78,34 @@ def test_a_project_is_a_path_or_its_last_part(wanted: str, stored: str, *, passe
     """Never a substring."""
     filters = Filters.of(Query(project=wanted), NOW)
     assert filters.accepts(0, Provenance(project=stored), ()) is passes
+
+
+@pytest.mark.parametrize(
+    ("wanted", "passes"),
+    [
+        ("shop", True),
+        ("GitHub.com/acme/SHOP", True),
+        ("old", True),
+        ("acme/shop", False),
+        ("acme", False),
+        ("hop", False),
+        ("github.com", False),
+    ],
+)
+def test_a_project_is_also_its_repository_or_the_last_part(wanted: str, *, passes: bool) -> None:
+    """Whatever its folder is called by now; never a substring."""
+    filters = Filters.of(Query(project=wanted), NOW)
+    origin = Provenance(project="/srv/old", repo="github.com/Acme/shop")
+    assert filters.accepts(0, origin, ()) is passes
+
+
+def test_what_a_repository_holds_is_told_by_its_name_alone() -> None:
+    """In one folder, different repositories may have stood; young ones change their name."""
+    here = Project(repo="h/shop", folders=["/srv/shop"], tree="/srv/shop")
+    there = Provenance(project="/elsewhere", repo="H/Shop")
+    assert here.holds(there)
+    assert not here.holds(Provenance(project="/srv/shop", repo="h/other"))
+    assert here.holds(Provenance(project="/srv/shop/cart", repo="0123abcd"))
+    assert not here.holds(Provenance(project="/elsewhere", repo="0123abcd"))
+    assert not Project().holds(Provenance())
+    assert Filters.of(Query(project=here), NOW).accepts(0, there, ())

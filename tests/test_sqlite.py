@@ -41,7 +41,7 @@ from agent_journal.ports import (
     Sidecar,
     Version,
 )
-from agent_journal.query import Filters
+from agent_journal.query import Filters, Project
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TERMS = ("a", "b", "c", "日本", "x.y", "ß")
@@ -101,7 +101,8 @@ entries = st.builds(
     st.integers(0, 3),
     st.fixed_dictionaries(
         {
-            "project": st.sampled_from(["", "/x/App", "App", "C:\\x\\app"]),
+            "project": st.sampled_from(["", "/x/App", "/x/app/b/", "App", "C:\\x\\app", "/"]),
+            "repo": st.sampled_from(["", "", "h/App", "H/other", "f00d"]),
             "agent": st.sampled_from(["", "Build", "plan"]),
         }
     ),
@@ -114,7 +115,13 @@ entries = st.builds(
 )
 filters = st.builds(
     Filters,
-    project=st.sampled_from(["", "", "app", "/x/app"]),
+    project=st.sampled_from(["", "", "app", "/x/app", "h/app", "f00d"])
+    | st.builds(
+        Project,
+        st.sampled_from(["", "h/APP", "f00d"]),
+        st.sampled_from([(), ("/x/app",), ("/X/app/", "app", "")]),
+        st.sampled_from(["", "/x", "/"]),
+    ),
     tags=st.sampled_from([(), (), ("t",), ("t", "u"), ("strasse",)]),
     any_tags=st.sampled_from([(), (), ("u",), ("none", "t")]),
     agent=st.sampled_from(["", "", "build"]),

@@ -26,12 +26,56 @@ _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
+class Project:
+    """One project, whatever its entries call it: a repository in all its work trees, or a folder.
+
+    An entry that names a remote belongs to it by that alone: other projects may have stood in the
+    same folder. One that names none, or a first commit, which changes as long as a project is
+    young, belongs to it also by its folder.
+
+    Attributes:
+        repo: its repository, as `Provenance.repo` names it; empty when it isn't known.
+        folders: the paths under which its folder is known.
+        tree: the top of its work tree; what lies beneath belongs to it, too.
+    """
+
+    repo: str = ""
+    folders: Sequence[str] = ()
+    tree: str = ""
+
+    def __post_init__(self) -> None:
+        """Put everything into the form under which filters compare."""
+        set_field = object.__setattr__
+        set_field(self, "repo", fold_case(self.repo))
+        set_field(self, "folders", tuple(fold_path(folder) for folder in self.folders if folder))
+        set_field(self, "tree", fold_path(self.tree))
+
+    @property
+    def beneath(self) -> str:
+        """What a path beneath the work tree starts with; empty without one."""
+        return self.tree and self.tree.rstrip("/") + "/"
+
+    def holds(self, provenance: Provenance) -> bool:
+        """Tell whether an entry belongs to it."""
+        repo = fold_case(provenance.repo)
+        if repo and repo == self.repo:
+            return True
+        if repo != project_name(repo):
+            return False
+        folder = fold_path(provenance.project)
+        if folder in self.folders or (folder and folder == self.tree):
+            return True
+        return bool(self.beneath) and folder.startswith(self.beneath)
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """What to look for. Empty strings, None and empty sequences filter nothing.
 
     Attributes:
         text: words, identifiers or a sentence; without it the newest entries come first.
-        project: a whole path, or the last part of one; case does not matter.
+        project: all of a path or a repository's name, or the last part of one, whole; or a
+            `Project`. Case does not matter.
         tags: an entry must carry all of them; case does not matter.
         any_tags: an entry must carry at least one of them.
         since: entries created at or after it: a datetime, an ISO date or time (UTC unless it says
@@ -42,7 +86,7 @@ class Query:
     """
 
     text: str = ""
-    project: str = ""
+    project: str | Project = ""
     tags: Sequence[str] = ()
     any_tags: Sequence[str] = ()
     agent: str = ""
@@ -57,8 +101,10 @@ class Query:
     def __post_init__(self) -> None:
         """Clamp the page and let None stand for 'no filter'."""
         set_field = object.__setattr__
-        for name in ("text", "project", "agent", "model", "provider", "session"):
+        for name in ("text", "agent", "model", "provider", "session"):
             set_field(self, name, (getattr(self, name) or "").strip())
+        if not isinstance(self.project, Project):
+            set_field(self, "project", (self.project or "").strip())
         set_field(self, "tags", normalise_tags(self.tags or ()))
         set_field(self, "any_tags", normalise_tags(self.any_tags or ()))
         set_field(self, "limit", min(max(self.limit, 1), LIMIT_MAX))
@@ -70,15 +116,14 @@ class Filters:
     """A query's filters in the form that engines compare: case-folded, instants resolved.
 
     Attributes:
-        project: equals `fold_case(entry.project)`, or, when it holds no slash or backslash, equals
-            `fold_case(project_name(entry.project))`.
+        project: is among `project_names` of the entry; or a `Project` that holds it.
         tags: all of them are among the entry's folded tags.
         any_tags: at least one is, unless it is empty.
         agent, model, provider, session: equal the entry's folded value.
         since, until: milliseconds since the epoch, both inclusive.
     """
 
-    project: str = ""
+    project: str | Project = ""
     tags: tuple[str, ...] = ()
     any_tags: tuple[str, ...] = ()
     agent: str = ""
@@ -95,8 +140,9 @@ class Filters:
         Raises:
             InvalidDateError: since or until is no date.
         """
+        project = query.project
         return cls(
-            project=fold_case(query.project),
+            project=project if isinstance(project, Project) else fold_path(project),
             tags=tuple(fold_case(tag) for tag in query.tags),
             any_tags=tuple(fold_case(tag) for tag in query.any_tags),
             agent=fold_case(query.agent),
@@ -109,12 +155,8 @@ class Filters:
 
     def accepts(self, entry_created: int, provenance: Provenance, tags: Iterable[str]) -> bool:
         """Tell whether an entry passes; the meaning that every engine's own filter must have."""
-        if self.project:
-            project = fold_case(provenance.project)
-            if self.project != project and (
-                _is_path(self.project) or self.project != project_name(project)
-            ):
-                return False
+        if not self._takes_project_of(provenance):
+            return False
         for name in ("agent", "model", "provider", "session"):
             wanted = getattr(self, name)
             if wanted and wanted != fold_case(getattr(provenance, name)):
@@ -127,6 +169,27 @@ class Filters:
         if self.since is not None and entry_created < self.since:
             return False
         return self.until is None or entry_created <= self.until
+
+    def _takes_project_of(self, provenance: Provenance) -> bool:
+        if isinstance(self.project, Project):
+            return self.project.holds(provenance)
+        return not self.project or self.project in project_names(provenance)
+
+
+def fold_path(path: str) -> str:
+    """Return the form under which paths compare: as `fold_case`, without slashes at the end."""
+    folded = fold_case(path)
+    return folded.rstrip("/\\") or folded
+
+
+def project_names(provenance: Provenance) -> tuple[str, str, str, str]:
+    """Return what an entry's project may be called: its folder, its repository, their last parts.
+
+    All are in the form under which filters compare; a last part holds no slash, so that a whole
+    path never equals one.
+    """
+    folder, repo = fold_path(provenance.project), fold_case(provenance.repo)
+    return folder, repo, project_name(folder), project_name(repo)
 
 
 def _resolve(name: str, value: str | datetime | None, now: datetime) -> int | None:
@@ -146,7 +209,3 @@ def _resolve(name: str, value: str | datetime | None, now: datetime) -> int | No
     if name == "until" and _DATE_ONLY.fullmatch(text):
         return instant + 86_400_000 - 1
     return instant
-
-
-def _is_path(project: str) -> bool:
-    return "/" in project or "\\" in project

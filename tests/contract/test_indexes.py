@@ -6,6 +6,7 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from agent_journal.ports import (
     Sidecar,
     Version,
 )
-from agent_journal.query import Filters
+from agent_journal.query import Filters, Project, Query
 
 if TYPE_CHECKING:
     from agent_journal.ports import Matrix
@@ -331,11 +332,11 @@ class IndexContract(ABC):
         ("filters", "passing"),
         [
             (Filters(), {0, 1, 2, 3, 4, 5}),
-            (Filters(project="/home/me/app"), {0}),
+            (Filters(project="/home/me/app"), {0, 2}),
             (Filters(project="app"), {0, 1, 2, 3}),
             (Filters(project="me/app"), set()),
             (Filters(project="c:\\users\\me\\app"), {1}),
-            (Filters(project="/home/me/app/"), {2}),
+            (Filters(project="ap"), set()),
             (Filters(project="straße"), set()),
             (Filters(project="strasse"), {4}),
             (Filters(tags=("x",)), {0, 1, 2}),
@@ -387,6 +388,59 @@ class IndexContract(ABC):
         assert {facts.id for facts in evidence.entries.values()} == ids
         assert evidence.compared == len(ids)
         assert (evidence.entry_count, evidence.frequencies) == (6, (6,))
+
+    @pytest.mark.parametrize(
+        ("project", "passing"),
+        [
+            ("shop", {0, 1, 2, 3, 4, 6}),
+            ("github.com/acme/shop", {0, 1, 2}),
+            ("acme/shop", set()),
+            ("/srv/shop", {0, 3, 4, 6}),
+            ("op", set()),
+            ("f00d", {4}),
+            ("other", {6}),
+            (Project(), set()),
+            (Project(repo="GitHub.com/Acme/Shop"), {0, 1, 2}),
+            (Project(repo="f00d"), {4}),
+            (Project(folders=("/SRV/Shop/",)), {3, 4}),
+            (Project(folders=("/srv/shop",), repo="h/acme"), {3, 4}),
+            (Project(tree="/srv/shop"), {3, 4, 5}),
+            (Project(tree="/srv/shop", repo="github.com/acme/shop"), {0, 1, 2, 3, 4, 5}),
+            (Project(tree="/srv", folders=("/x/é",)), {3, 4, 5, 7, 8}),
+            (Project(tree="/"), {3, 4, 5, 7, 8, 9}),
+            (Project(folders=("", "c:\\app")), {10}),
+        ],
+    )
+    def test_projects_mean_what_accepts_means(
+        self, index: Index, project: str | Project, passing: set[int]
+    ) -> None:
+        """A repository is found in each of its folders, and a folder by its whole name alone."""
+        origins = (
+            Provenance(project="/srv/shop", repo="github.com/acme/shop"),
+            Provenance(project="/home/me/renamed", repo="github.com/Acme/Shop"),
+            Provenance(repo=" GitHub.com/acme/shop "),
+            Provenance(project="/srv/shop"),
+            Provenance(project="/srv/shop/", repo="f00d"),
+            Provenance(project="/srv/Shop/cart"),
+            Provenance(project="/srv/shop", repo="github.com/acme/other"),
+            Provenance(project="/srv/shop-2"),
+            Provenance(project="/X/É"),
+            Provenance(project="/"),
+            Provenance(project="C:\\App\\"),
+            Provenance(),
+        )
+        entries = [
+            replace(entry(number), provenance=origin) for number, origin in enumerate(origins)
+        ]
+        filters = Filters.of(Query(project=project), START)
+        assert {
+            number for number, origin in enumerate(origins) if filters.accepts(0, origin, ())
+        } == passing
+        index.update(entries)
+        ids = {f"entry-{number}" for number in passing}
+        assert set(index.select(filters, limit=99, offset=0).ids) == ids
+        evidence = asked(index, ["word"], filters)
+        assert {facts.id for facts in evidence.entries.values()} == ids
 
     def test_no_number_of_tags_is_too_large(self, index: Index) -> None:
         """A query may name more tags than SQLite has variables."""

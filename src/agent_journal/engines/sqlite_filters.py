@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from agent_journal.engines.sqlite_tables import pack
-from agent_journal.query import Filters
+from agent_journal.query import Filters, Project
 
 _ALL = "1"
 
@@ -14,10 +14,11 @@ def condition(connection: sqlite3.Connection, filters: Filters) -> tuple[str, li
     """Return what `entries` has to satisfy, with its parameters; means what `accepts` means."""
     clauses = [_ALL]
     parameters: list[object] = []
-    if filters.project:
-        # A project's name holds no slash, so that a whole path never equals one.
-        clauses.append("(project = ? OR project_name = ?)")
-        parameters += [pack(filters.project)] * 2
+    if isinstance(filters.project, Project):
+        clauses.append(_belonging(filters.project, parameters))
+    elif filters.project:
+        clauses.append("? IN (project, repo, project_name, repo_name)")
+        parameters.append(pack(filters.project))
     for name in ("agent", "model", "provider", "session"):
         if wanted := getattr(filters, name):
             clauses.append(f"{name} = ?")
@@ -50,3 +51,15 @@ def passing(connection: sqlite3.Connection, filters: Filters) -> set[int] | None
         return None
     rows = connection.execute(f"SELECT key FROM entries WHERE {clause}", parameters)  # noqa: S608 - constants
     return {key for (key,) in rows}
+
+
+def _belonging(project: Project, parameters: list[object]) -> str:
+    """Return what `Project.holds` means, and add its parameters."""
+    folders = [pack(folder) for folder in {*project.folders, project.tree} if folder]
+    beneath = pack(project.beneath)
+    parameters += [pack(project.repo), *folders, beneath, beneath, beneath[:-1] + b"0"]
+    return (
+        "((repo != x'' AND repo = ?) OR (repo = repo_name AND"
+        f" (project IN ({', '.join('?' * len(folders))})"
+        " OR (? != x'' AND project > ? AND project < ?))))"  # 0 comes after the slash
+    )

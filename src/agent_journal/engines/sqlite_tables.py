@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent_journal.engines.sqlite_file import DamagedError, Layout
-from agent_journal.model import fold_case, project_name, to_milliseconds
+from agent_journal.model import fold_case, to_milliseconds
 from agent_journal.ports import IndexedEntry, Sidecar, Version
+from agent_journal.query import project_names
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _APPLICATION = 0x614A6E6C  # "aJnl"
 
 _TABLES = (
@@ -31,7 +32,8 @@ _TABLES = (
         version BLOB NOT NULL, sidecar_version BLOB NOT NULL,
         first_passage INTEGER NOT NULL, passages INTEGER NOT NULL,
         created INTEGER NOT NULL, title_key BLOB NOT NULL,
-        project BLOB NOT NULL, project_name BLOB NOT NULL, agent BLOB NOT NULL,
+        project BLOB NOT NULL, repo BLOB NOT NULL,
+        project_name BLOB NOT NULL, repo_name BLOB NOT NULL, agent BLOB NOT NULL,
         model BLOB NOT NULL, provider BLOB NOT NULL, session BLOB NOT NULL)""",
     "CREATE INDEX entries_by_age ON entries (created, id)",
     """CREATE TABLE passages (
@@ -239,11 +241,10 @@ class Writer:
         state = self._state
         key, first = state.next_entry, state.next_passage
         origin = entry.provenance
-        project = fold_case(origin.project)
-        texts = (entry.title_key, project, project_name(project))
+        texts = (entry.title_key, *project_names(origin))
         folded = map(fold_case, (origin.agent, origin.model, origin.provider, origin.session))
         self._connection.execute(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 key,
                 *map(pack, (entry.id, *entry.version)),
