@@ -783,6 +783,62 @@ def test_a_stateless_client_needs_no_name(config: Path) -> None:
     assert "agent:" not in path.read_text(encoding="utf-8")
 
 
+def test_a_plugin_knows_better_than_its_hosts_surroundings(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its host may run in another one's terminal; what a person has set wins all the same."""
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", "/outer")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "outer")
+    monkeypatch.setenv("AGENT_JOURNAL_AGENT", "me")
+    caller = {"project": "/inner", "session": "inner", "agent": "build", "model": "m"}
+    text = written_with({"agent-journal/caller": caller}, config)
+    assert 'project: "/inner"\n' in text
+    assert 'session_id: "inner"\n' in text
+    assert 'model: "m"\n' in text
+    assert 'agent: "me"\n' in text
+
+
+def test_what_a_plugin_does_not_say_is_not_invented(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server's folder is nobody's project, and its own name no agent's."""
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", "/outer")
+    text = written_with({"agent-journal/caller": {"session": "s"}}, config)
+    assert 'session_id: "s"\n' in text
+    assert "project:" not in text
+    assert "agent:" not in text
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        7,
+        [],
+        "x",
+        None,
+        {"agent-journal/caller": 7},
+        {"agent-journal/caller": {"project": ["/p"], "agent": {}}},
+        {"progressToken": {"not": "a token"}},
+        {"x-codex-turn-metadata": {"workspaces": 1}, "sessionId": 2},
+    ],
+)
+def test_malformed_metadata_never_breaks_a_call(config: Path, meta: object) -> None:
+    """It counts as not given."""
+    assert 'title: "t"\n' in written_with(meta, config)
+
+
+def written_with(meta: object, config: Path) -> str:
+    """Write an entry in a call with some metadata, and return its file's text."""
+    with Server() as server:
+        server.initialize()
+        arguments = {"name": "journal_write", "arguments": {"title": "t", "body": ""}}
+        result = server.ask("tools/call", {**arguments, "_meta": meta})
+        assert not result["isError"]
+        assert server.leave() == 0
+    (path,) = journal_files(config)
+    return path.read_text(encoding="utf-8")
+
+
 def test_the_sdk_server_is_ours_alone(config: Path) -> None:
     """No telemetry middleware of the SDK's sees a call."""
     assert config

@@ -11,9 +11,6 @@ from urllib.parse import unquote, urlsplit
 from agent_journal.faces.framing import escape_controls
 from agent_journal.model import Provenance
 
-_PROJECT = ("AGENT_JOURNAL_PROJECT", "CLAUDE_PROJECT_DIR")
-_AGENT = ("AGENT_JOURNAL_AGENT",)
-_SESSION = ("AGENT_JOURNAL_SESSION", "CLAUDE_CODE_SESSION_ID")
 _LIMIT = 1000  # far beyond any path or name; entries have a limit too
 
 CALLER_KEY = "agent-journal/caller"
@@ -24,10 +21,23 @@ _CODEX_KEY = "x-codex-turn-metadata"
 
 def from_environment(environ: Mapping[str, str]) -> Provenance:
     """Return what the environment says: our own variables first, then the host's."""
+    return joined(set_by_person(environ), set_by_host(environ))
+
+
+def set_by_person(environ: Mapping[str, str]) -> Provenance:
+    """Return what our own variables say: it wins over whatever else is known."""
     return Provenance(
-        project=_first(environ, _PROJECT),
-        agent=_first(environ, _AGENT),
-        session=_first(environ, _SESSION),
+        project=_clean(environ.get("AGENT_JOURNAL_PROJECT", "")),
+        agent=_clean(environ.get("AGENT_JOURNAL_AGENT", "")),
+        session=_clean(environ.get("AGENT_JOURNAL_SESSION", "")),
+    )
+
+
+def set_by_host(environ: Mapping[str, str]) -> Provenance:
+    """Return what the host around says, which may be another one's host, in its terminal."""
+    return Provenance(
+        project=_clean(environ.get("CLAUDE_PROJECT_DIR", "")),
+        session=_clean(environ.get("CLAUDE_CODE_SESSION_ID", "")),
     )
 
 
@@ -47,6 +57,11 @@ def from_meta(meta: Mapping[str, object]) -> Provenance:
             session=_text(meta, "sessionId") or _text(turn, "session_id"),
         )
     return Provenance()
+
+
+def is_from_plugin(meta: Mapping[str, object]) -> bool:
+    """Tell whether one of our own plugins calls, which says all that is known of the caller."""
+    return _mapping(meta, CALLER_KEY) is not None
 
 
 def joined(first: Provenance, second: Provenance) -> Provenance:
@@ -114,10 +129,6 @@ def _mapping(holder: Mapping[str, object], name: str) -> Mapping[str, object] | 
 def _text(holder: Mapping[str, object], name: str) -> str:
     found = holder.get(name)
     return _clean(found) if isinstance(found, str) else ""
-
-
-def _first(environ: Mapping[str, str], names: Sequence[str]) -> str:
-    return next((found for name in names if (found := _clean(environ.get(name, "")))), "")
 
 
 def _clean(text: str) -> str:

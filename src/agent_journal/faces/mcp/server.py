@@ -65,7 +65,8 @@ class _Service:
             () if self._refusal else tools.definitions([tag.name for tag in settings.tags])
         )
         self._limiter = anyio.CapacityLimiter(_CALLS_AT_ONCE)
-        self._said = provenance.from_environment(os.environ)
+        self._set_by_person = provenance.set_by_person(os.environ)
+        self._set_by_host = provenance.set_by_host(os.environ)
         self._directory = provenance.working_directory()
         self._roots: list[str] | None = None
         self._asking = anyio.Lock()
@@ -101,6 +102,8 @@ class _Service:
             meta if isinstance(meta, dict) else {},
         )
         checked = {**params, "name": call.name, "arguments": {}}
+        if ctx.meta is None:  # it can't be understood, which is no reason to refuse the call
+            checked.pop("_meta", None)
         return await call_next(replace(ctx, params=checked, request=call))
 
     async def _call_tool(
@@ -131,8 +134,11 @@ class _Service:
         return answer
 
     async def _caller(self, session: ServerSession, meta: Mapping[str, object]) -> Provenance:
+        known = provenance.joined(self._set_by_person, provenance.from_meta(meta))
+        if provenance.is_from_plugin(meta):
+            return known
+        known = provenance.joined(known, self._set_by_host)
         client = session.client_params
-        known = provenance.joined(self._said, provenance.from_meta(meta))
         return provenance.complete(
             known,
             client=client.client_info.name if client else "",
