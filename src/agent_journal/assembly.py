@@ -14,7 +14,7 @@ from agent_journal.journal import Journal
 from agent_journal.upkeep import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
-    from agent_journal.ports import Embedder, EmbedderLoader, Index
+    from agent_journal.ports import Embedder, EmbedderLoader, Index, Store
 
 INDEX_UNUSED_DAYS = 30
 """Index files that nobody opened for so long are removed; they can be made again."""
@@ -50,6 +50,14 @@ def open_journal(where: Settings | Path | str | None = None) -> Journal:
         fallback=_memory_index,
         notices=notices,
     )
+
+
+def open_store(settings: Settings) -> Store:
+    """Return a journal's entries by themselves, for work that searches nothing.
+
+    What is written becomes known to the index at the next search. Nothing is created until then.
+    """
+    return FileStore(settings.folder)
 
 
 def index_path(settings: Settings) -> Path:

@@ -1,0 +1,1 @@
+"""Entries from elsewhere, and entries for elsewhere; one module for each format."""

@@ -1,0 +1,119 @@
+"""What was found elsewhere becomes entries, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from agent_journal.engines.instants import render_checked
+from agent_journal.errors import InvalidDraftError, WriteFailedError
+from agent_journal.model import Draft, Problem
+from agent_journal.ports import Progress, Store
+from agent_journal.transfer.batch import Batch, Found
+from agent_journal.transfer.known import Known
+
+PROBLEM_LIMIT = 1_000
+"""Problems of each kind that are kept; beyond that they are only counted."""
+
+
+@dataclass(slots=True)
+class Intake:
+    """What an import did, or would do.
+
+    Attributes:
+        read: things that were found.
+        added: those that became entries.
+        renewed: those of them whose source had been imported before, with another content.
+        known: those that had become entries before.
+        empty: those that held nothing.
+        refused: those that can't become entries.
+        refusals: why, in their order; at most `PROBLEM_LIMIT`.
+        notes: what of the added ones could not be read as it stands; at most `PROBLEM_LIMIT`.
+    """
+
+    read: int = 0
+    added: int = 0
+    renewed: int = 0
+    known: int = 0
+    empty: int = 0
+    refused: int = 0
+    refusals: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+
+
+def take_in(
+    store: Store,
+    batch: Batch,
+    known: Known,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Intake:
+    """Write what was found and isn't there yet, one entry each, durable as it is counted.
+
+    What can't become an entry is named and passed over. A second call with the same batch adds
+    nothing, whether the first one came to its end or not.
+
+    Args:
+        store: where to write.
+        batch: what was found.
+        known: what is there already; what is added is added to it.
+        dry_run: write nothing, and count as if it had been written.
+        progress: told of (done, total); never when the total isn't known.
+
+    Raises:
+        WriteFailedError: an entry could not be made durable. A note says what was added until then.
+    """
+    done = Intake()
+    for found in batch.found:
+        done.read += 1
+        try:
+            _take(store, found, known, done, dry_run=dry_run)
+        except WriteFailedError as error:
+            error.add_note(f"{done.added} were imported before; the same call imports the rest")
+            raise
+        if progress and batch.total:
+            progress(min(done.read, batch.total), batch.total)
+    return done
+
+
+def _take(store: Store, found: Found, known: Known, done: Intake, *, dry_run: bool) -> None:
+    draft = found.draft
+    if draft is None:
+        if found.problems:
+            _refuse(done, found.problems)
+        else:
+            done.empty += 1
+        return
+    if known.holds(draft):
+        done.known += 1
+        return
+    is_another = known.holds_another(draft)
+    try:
+        if dry_run:
+            known.pretend(draft, _would_be_created(draft))
+        else:
+            known.add(store.append(draft))
+    except InvalidDraftError as error:  # too large, for one
+        _refuse(done, [Problem(found.path, str(error), found.line)])
+        return
+    done.added += 1
+    done.renewed += is_another
+    done.notes += found.problems[: PROBLEM_LIMIT - len(done.notes)]
+
+
+def _refuse(done: Intake, problems: Sequence[Problem]) -> None:
+    done.refused += 1
+    done.refusals += problems[: PROBLEM_LIMIT - len(done.refusals)]
+
+
+def _would_be_created(draft: Draft) -> datetime:
+    """Return the instant that a draft asks for, refusing what a store would refuse.
+
+    Raises:
+        InvalidDraftError: no store would take it.
+    """
+    created = draft.created or datetime.now(UTC)
+    render_checked(created, draft)
+    return created
