@@ -154,6 +154,19 @@ class InvalidSidecarError(StorageError):
         self.reason = reason
 
 
+class ImportUnavailableError(JournalError):
+    """What is to be imported is not there, or can't be read; nothing was imported.
+
+    Attributes:
+        path: where it was looked for.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} can't be imported: {reason}")
+        self.path = path
+        self.reason = reason
+
+
 class ConfigError(JournalError):
     """The configuration can't be used.
 
