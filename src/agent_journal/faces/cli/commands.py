@@ -22,6 +22,7 @@ from agent_journal.faces.cli.options import (
     filter_options,
     ids_argument,
     origin_options,
+    resolve,
     tag_option,
 )
 from agent_journal.faces.cli.output import PROGRAM, progress_bar, say, say_warning, waiting
@@ -316,12 +317,7 @@ def completion(context: click.Context, shell: str) -> int:
 
 
 def _search(call: Call, text: str, filters: FilterOptions, *, lexical: bool) -> int:
-    filters["tags"] = split_tags(filters["tags"])
-    filters["any_tags"] = split_tags(filters["any_tags"])
-    if filters["project"] == ".":
-        from agent_journal.faces.provenance import current_project  # noqa: PLC0415 - rarely needed
-
-        filters["project"] = current_project()
+    resolve(filters)
     query = Query(text=text, **filters)
     settings = call.settings(lexical=lexical or not query.text)
     by_meaning = settings.model != "none"

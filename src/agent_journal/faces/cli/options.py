@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
+from agent_journal.faces.cli.input import split_tags
 from agent_journal.faces.cli.shared import Decorated, with_options
 from agent_journal.query import LIMIT_DEFAULT, LIMIT_MAX
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class FilterOptions(TypedDict):
-    """What search and recent are restricted to, as the options give it."""
+class RestrictingOptions(TypedDict):
+    """What an answer is restricted to, as the options give it."""
 
     project: str
     tags: tuple[str, ...]
@@ -26,6 +27,11 @@ class FilterOptions(TypedDict):
     session: str
     since: str | None
     until: str | None
+
+
+class FilterOptions(RestrictingOptions):
+    """What search and recent are restricted to, and which page of it is wanted."""
+
     limit: int
     offset: int
 
@@ -41,7 +47,25 @@ class OriginOptions(TypedDict):
 
 
 def filter_options(decorated: Decorated) -> Decorated:
-    """Add the options that restrict what is listed; see `FilterOptions`."""
+    """Add the options that restrict what is listed, and turn its pages; see `FilterOptions`."""
+    return restricting_options(
+        with_options(
+            decorated,
+            click.option(
+                "--limit",
+                "-n",
+                type=int,
+                default=LIMIT_DEFAULT,
+                show_default=True,
+                help=f"At most this many, {LIMIT_MAX} being the most.",
+            ),
+            click.option("--offset", type=int, default=0, help="Skip this many."),
+        )
+    )
+
+
+def restricting_options(decorated: Decorated) -> Decorated:
+    """Add the options that restrict an answer; see `RestrictingOptions`."""
     return with_options(
         decorated,
         click.option(
@@ -65,16 +89,17 @@ def filter_options(decorated: Decorated) -> Decorated:
         click.option(
             "--until", metavar="WHEN", help="Up to then; a date means the end of that day."
         ),
-        click.option(
-            "--limit",
-            "-n",
-            type=int,
-            default=LIMIT_DEFAULT,
-            show_default=True,
-            help=f"At most this many, {LIMIT_MAX} being the most.",
-        ),
-        click.option("--offset", type=int, default=0, help="Skip this many."),
     )
+
+
+def resolve(restrictions: RestrictingOptions) -> None:
+    """Put what was typed into the form of a query: comma lists split, ``.`` made a project."""
+    restrictions["tags"] = split_tags(restrictions["tags"])
+    restrictions["any_tags"] = split_tags(restrictions["any_tags"])
+    if restrictions["project"] == ".":
+        from agent_journal.faces.provenance import current_project  # noqa: PLC0415 - rarely needed
+
+        restrictions["project"] = current_project()
 
 
 def origin_options(decorated: Decorated) -> Decorated:
