@@ -30,13 +30,13 @@ class Project:
     """One project, whatever its entries call it: a repository in all its work trees, or a folder.
 
     An entry that names a remote belongs to it by that alone: other projects may have stood in the
-    same folder. One that names none, or a first commit, which changes as long as a project is
-    young, belongs to it also by its folder.
+    same folder. One that names a first commit, which changes while a project is young, belongs to
+    it also by its folder, and one that names nothing by any folder in the work tree.
 
     Attributes:
         repo: its repository, as `Provenance.repo` names it; empty when it isn't known.
         folders: the paths under which its folder is known.
-        tree: the top of its work tree; what lies beneath belongs to it, too.
+        tree: the top of its work tree.
     """
 
     repo: str = ""
@@ -65,7 +65,7 @@ class Project:
         folder = fold_path(provenance.project)
         if folder in self.folders or (folder and folder == self.tree):
             return True
-        return bool(self.beneath) and folder.startswith(self.beneath)
+        return not repo and bool(self.beneath) and folder.startswith(self.beneath)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def _belonging(project: Project, parameters: list[object]) -> str:
     beneath = pack(project.beneath)
     parameters += [pack(project.repo), *folders, beneath, beneath, beneath[:-1] + b"0"]
     return (
-        "((repo != x'' AND repo = ?) OR (repo = repo_name AND"
-        f" (project IN ({', '.join('?' * len(folders))})"
-        " OR (? != x'' AND project > ? AND project < ?))))"  # 0 comes after the slash
+        "((repo != x'' AND repo = ?)"
+        f" OR (repo = repo_name AND project IN ({', '.join('?' * len(folders))}))"
+        " OR (repo = x'' AND ? != x'' AND project > ? AND project < ?))"  # 0 comes after the slash
     )
