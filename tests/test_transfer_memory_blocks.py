@@ -38,6 +38,7 @@ class Places:
         self.everywhere = home / ".config" / "opencode" / "memory"
         self.project = home / "shop"
         self.within = self.project / ".opencode" / "memory"
+        self.origin = Provenance(project=str(self.project), repo="example.com/me/shop")
         self.store = FileStore(home / "journal")
 
     def put(self, folder: Path, name: str, content: str | bytes) -> Path:
@@ -51,7 +52,7 @@ class Places:
 
     def take_in(self) -> Intake:
         """Import all blocks."""
-        folders = [BlockFolder(self.everywhere), BlockFolder(self.within, str(self.project))]
+        folders = [BlockFolder(self.everywhere), BlockFolder(self.within, self.origin)]
         batch = find(folders)
         taken = take_in(self.store, batch, Known.of(self.store))
         assert taken.read == batch.total
@@ -100,7 +101,7 @@ def test_a_projects_block_belongs_to_the_project(places: Places) -> None:
     places.take_in()
     (entry,) = places.entries()
     assert entry.title == "Memory block project (project shop)"
-    assert entry.provenance == Provenance(project=str(places.project))
+    assert entry.provenance == places.origin
     assert entry.extra["scope"] == "project"
     assert str(entry.extra["source"]).startswith(f"memory-block:{places.project}/project#")
 

@@ -14,7 +14,8 @@ from tests.folders import open_folder
 
 from agent_journal.engines.files import FileStore
 from agent_journal.errors import ImportUnavailableError
-from agent_journal.model import Entry
+from agent_journal.model import Entry, Provenance
+from agent_journal.transfer.batch import UNKNOWN
 from agent_journal.transfer.intake import Intake, take_in
 from agent_journal.transfer.known import Known
 from agent_journal.transfer.private_journal import find
@@ -59,9 +60,9 @@ class Places:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
-    def take_in(self, *, project: str = "", path: Path | None = None) -> Intake:
+    def take_in(self, path: Path | None = None, origin: Provenance = UNKNOWN) -> Intake:
         """Import all of it."""
-        batch = find(path or self.folder, project=project)
+        batch = find(path or self.folder, origin)
         taken = take_in(self.store, batch, Known.of(self.store))
         assert taken.read == batch.total
         return taken
@@ -150,8 +151,9 @@ def test_importing_twice_adds_nothing(places: Places) -> None:
 def test_the_folder_around_it_may_be_given(places: Places) -> None:
     """As a project's, whose entries then belong to it."""
     places.put("2025-05-31/14-30-45-123456.md", THOUGHTS)
-    assert places.take_in(path=places.folder.parent, project="/srv/shop").added == 1
-    assert places.entries()[0].provenance.project == "/srv/shop"
+    origin = Provenance(project="/srv/shop")
+    assert places.take_in(places.folder.parent, origin).added == 1
+    assert places.entries()[0].provenance == origin
 
 
 @pytest.mark.usefixtures("rome")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from agent_journal.model import FRONTMATTER_KEYS, Draft, Problem, Value
+from agent_journal.model import FRONTMATTER_KEYS, Draft, Problem, Provenance, Value
 
 SOURCE_KEY = "source"
 """The frontmatter key that says what an entry was imported from."""
+
+UNKNOWN = Provenance()
+"""Where a thing comes from of which nothing is known."""
 
 _HASH_LENGTH = 16
 
@@ -58,6 +61,12 @@ def source_of(kind: str, name: str, content: bytes) -> str:
         content: all of it.
     """
     return f"{kind}:{name}#{hashlib.sha256(content).hexdigest()[:_HASH_LENGTH]}"
+
+
+def origin_of(given: Provenance, said: Provenance) -> Provenance:
+    """Return where a thing comes from: what its place says, else what it says itself."""
+    names = (field.name for field in fields(Provenance))
+    return Provenance(**{name: getattr(given, name) or getattr(said, name) for name in names})
 
 
 def extra_with(ours: Mapping[str, Value], theirs: Mapping[str, Value]) -> dict[str, Value]:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_journal.engines.placing import reason_of
 from agent_journal.engines.scanning import printable
 from agent_journal.errors import InvalidDraftError
-from agent_journal.model import Draft, Problem, Value, project_name
-from agent_journal.transfer.batch import SOURCE_KEY, Batch, Found, extra_with, source_of
+from agent_journal.model import Draft, Problem, Provenance, Value, project_name
+from agent_journal.transfer.batch import (
+    SOURCE_KEY,
+    UNKNOWN,
+    Batch,
+    Found,
+    extra_with,
+    origin_of,
+    source_of,
+)
 from agent_journal.transfer.documents import Document, document_names, documents
 
 KIND = "memory-block"
@@ -27,11 +35,11 @@ class BlockFolder:
     """A folder of memory blocks.
 
     Attributes:
-        project: whose blocks they are; empty for those of all projects.
+        origin: whose blocks they are; without a project they are those of all projects.
     """
 
     path: Path
-    project: str = ""
+    origin: Provenance = UNKNOWN
 
 
 def find(folders: Iterable[BlockFolder]) -> Batch:
@@ -69,18 +77,18 @@ def _block(folder: BlockFolder, document: Document) -> Found:
         return Found(path)
     stem = Path(printable(document.name)).stem
     theirs: dict[str, Value] = {"title": entry.title} if entry.title else {}
-    if folder.project and entry.provenance.project:
+    given_project = folder.origin.project
+    if given_project and entry.provenance.project:
         theirs["project"] = entry.provenance.project
     theirs |= entry.extra
     label = stem
     if isinstance(given := theirs.get("label"), str) and given.strip():
         label = given.strip()
         del theirs["label"]
-    project = folder.project or entry.provenance.project
-    shown = f"project {project_name(folder.project)}" if folder.project else "global"
+    shown = f"project {project_name(given_project)}" if given_project else "global"
     ours: dict[str, Value] = {
-        SOURCE_KEY: source_of(KIND, f"{folder.project or 'global'}/{stem}", document.content),
-        "scope": "project" if folder.project else "global",
+        SOURCE_KEY: source_of(KIND, f"{given_project or 'global'}/{stem}", document.content),
+        "scope": "project" if given_project else "global",
         "label": label,
     }
     try:
@@ -88,7 +96,7 @@ def _block(folder: BlockFolder, document: Document) -> Found:
             title=f"Memory block {label[:_LABEL_WIDTH]} ({shown})",
             body=entry.body,
             tags=(KIND, *entry.tags),
-            provenance=replace(entry.provenance, project=project),
+            provenance=origin_of(folder.origin, entry.provenance),
             created=entry.created,
             extra=extra_with(ours, theirs),
         )

@@ -20,11 +20,20 @@ from agent_journal.model import (
     TITLE_LIMIT,
     Draft,
     Problem,
+    Provenance,
     Value,
     from_milliseconds,
     to_utc,
 )
-from agent_journal.transfer.batch import SOURCE_KEY, Batch, Found, extra_with, source_of
+from agent_journal.transfer.batch import (
+    SOURCE_KEY,
+    UNKNOWN,
+    Batch,
+    Found,
+    extra_with,
+    origin_of,
+    source_of,
+)
 from agent_journal.transfer.documents import Document, document_names, documents
 
 KIND = "private-journal"
@@ -39,12 +48,12 @@ _SECTION = re.compile(r"^## +(.*\S)[ \t]*$", re.MULTILINE)
 _TIME_HEADING = re.compile(r"# \d{1,2}:\d\d:\d\d\s[AP]M - .*")
 
 
-def find(path: Path, *, project: str = "") -> Batch:
+def find(path: Path, origin: Provenance = UNKNOWN) -> Batch:
     """Return the entries of a journal, oldest first.
 
     Args:
         path: its folder, or the one that holds it under the name `FOLDER_NAME`.
-        project: the project that its entries belong to; empty when they belong to none.
+        origin: where its entries come from, such as a project.
 
     Raises:
         ImportUnavailableError: there is no such journal, or it can't be read.
@@ -66,11 +75,11 @@ def find(path: Path, *, project: str = "") -> Batch:
             reason = f"the folder can't be read: {reason_of(error)}"
             problems.append(Problem(printable(day), reason))
     total = len(problems) + sum(len(names) for _, names in listed)
-    return Batch(_entries(listed, problems, project), total)
+    return Batch(_entries(listed, problems, origin), total)
 
 
 def _entries(
-    listed: Iterable[tuple[Path, Sequence[str]]], problems: Iterable[Problem], project: str
+    listed: Iterable[tuple[Path, Sequence[str]]], problems: Iterable[Problem], origin: Provenance
 ) -> Iterator[Found]:
     for problem in problems:
         yield Found.refused(problem.path, problem.reason)
@@ -79,10 +88,10 @@ def _entries(
             if isinstance(document, Problem):
                 yield Found.refused(document.path, document.reason)
             else:
-                yield _entry(day, document, project)
+                yield _entry(day, document, origin)
 
 
-def _entry(day: Path, document: Document, project: str) -> Found:
+def _entry(day: Path, document: Document, origin: Provenance) -> Found:
     entry, path = document.entry, printable(day / document.name)
     first, _, rest = entry.body.partition("\n")
     text = rest if _TIME_HEADING.fullmatch(first.strip()) else entry.body
@@ -101,7 +110,7 @@ def _entry(day: Path, document: Document, project: str) -> Found:
             title=_title(", ".join(sections) or replace(entry, title="", body=text).heading),
             body=entry.body,
             tags=(KIND, *entry.tags),
-            provenance=replace(entry.provenance, project=project or entry.provenance.project),
+            provenance=origin_of(origin, entry.provenance),
             created=created or entry.created,
             extra=extra_with(ours, theirs),
         )
