@@ -214,3 +214,16 @@ class DimensionMismatchError(JournalError):
         super().__init__(f"vector has {actual} dimensions, its embedder makes {expected}")
         self.expected = expected
         self.actual = actual
+
+
+class HostError(JournalError):
+    """A host can't be installed into or asked, or holds what isn't ours.
+
+    Attributes:
+        host: what it is called on the command line.
+    """
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(reason)
+        self.host = host
+        self.reason = reason

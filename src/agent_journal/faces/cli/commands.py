@@ -14,6 +14,7 @@ from agent_journal.errors import EmbedderUnavailableError, JournalError, Journal
 from agent_journal.faces.cli import layout, shapes
 from agent_journal.faces.cli.call import Call
 from agent_journal.faces.cli.errors import MEANINGS, NOTHING, OK
+from agent_journal.faces.cli.hosting import hosts, install, uninstall
 from agent_journal.faces.cli.input import parse_created, read_body, rescued, split_tags
 from agent_journal.faces.cli.layout import Line
 from agent_journal.faces.cli.options import (
@@ -25,7 +26,14 @@ from agent_journal.faces.cli.options import (
     resolve,
     tag_option,
 )
-from agent_journal.faces.cli.output import PROGRAM, progress_bar, say, say_warning, waiting
+from agent_journal.faces.cli.output import (
+    PROGRAM,
+    package_version,
+    progress_bar,
+    say,
+    say_warning,
+    waiting,
+)
 from agent_journal.faces.cli.shared import shared_options
 from agent_journal.model import Draft, Provenance
 from agent_journal.query import Query
@@ -48,9 +56,7 @@ _SHELLS = ("bash", "zsh", "fish")
 
 def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it so
     if value and not context.resilient_parsing:
-        from importlib.metadata import version  # noqa: PLC0415 - slow to import
-
-        number = version(PROGRAM)
+        number = package_version()
         line = Line(((f"{PROGRAM} {number}", ""),))
         Call(context).answer({"version": number}, [line])
         context.exit()
@@ -314,6 +320,10 @@ def completion(context: click.Context, shell: str) -> int:
     script = completion.script(commands, shell)
     Call(context).answer({"shell": shell, "script": script}, [Line(((script, ""),), verbatim=True)])
     return OK
+
+
+for _command in (install, uninstall, hosts):
+    commands.add_command(_command)
 
 
 def _search(call: Call, text: str, filters: FilterOptions, *, lexical: bool) -> int:

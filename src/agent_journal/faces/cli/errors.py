@@ -10,6 +10,7 @@ from agent_journal.errors import (
     DimensionMismatchError,
     EmbedderUnavailableError,
     EntryNotFoundError,
+    HostError,
     ImportUnavailableError,
     IndexUnavailableError,
     InvalidDraftError,
@@ -26,6 +27,7 @@ NOT_FOUND = 4
 STORAGE = 5
 CONFIG = 6
 INTERNAL = 7
+HOST = 8
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
@@ -38,6 +40,7 @@ MEANINGS: Mapping[int, str] = {
     STORAGE: "the journal folder, the index, the model or the output can't be used",
     CONFIG: "the configuration file, a flag or an environment variable can't be used",
     INTERNAL: "an error in agent-journal itself; the log has the details",
+    HOST: "the host is missing or refuses, or holds something that isn't ours",
     INTERRUPTED: "interrupted by Ctrl-C",
     PIPE_CLOSED: "whoever read the output went away, as with `| head`",
 }
@@ -53,6 +56,7 @@ EXIT_CODES: Mapping[type[JournalError], int] = {
     EmbedderUnavailableError: STORAGE,
     ConfigError: CONFIG,
     DimensionMismatchError: INTERNAL,
+    HostError: HOST,
 }
 """The code of a class counts for its subclasses too."""
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_journal.config import Settings
+    from agent_journal.faces.hosts.installing import Finding, Outcome
     from agent_journal.journal import Status
     from agent_journal.upkeep import Changes
 
@@ -29,6 +30,14 @@ TAG_WIDTH = 60
 VALUE_WIDTH = 2_000
 _WORD = re.compile(r"\S+")
 _SCORE_WIDTH = 6
+_HOST_WIDTH = 16
+_STATE_WIDTH = 15
+_STATE_STYLES = {
+    "installed": "green",
+    "out of date": "yellow",
+    "not ours": "yellow",
+    "unknown": "red",
+}
 
 Segment = tuple[str, str]
 """A text and its style, such as ``bold`` or ``dim``; no style is the empty string."""
@@ -153,6 +162,31 @@ def changes_lines(changes: Changes, *, embedded: int, reason: str) -> Iterator[L
         yield _line((f"{_count(embedded, 'entry', 'entries')} given vectors", ""))
 
 
+def finding_lines(findings: Iterable[Finding]) -> Iterator[Line]:
+    """Lay out how the journal stands in each host, one to a line."""
+    for finding in findings:
+        text = one_line(finding.reason or _whereabouts(finding), VALUE_WIDTH)
+        state = (
+            f"{finding.state:<{_STATE_WIDTH if text else 0}}",
+            _STATE_STYLES.get(finding.state, "dim"),
+        )
+        name = (f"{finding.host.key:<{_HOST_WIDTH}}", "bold" if finding.program else "")
+        yield Line((name, state, *([(text, "")] if text else [])), hang=_HOST_WIDTH + _STATE_WIDTH)
+
+
+def outcome_lines(outcome: Outcome) -> Iterator[Line]:
+    """Lay out what installing or uninstalling did."""
+    host = outcome.finding.host
+    for sentence in outcome.done:
+        yield Line(((one_line(sentence, VALUE_WIDTH), ""),), hang=2)
+    if outcome.done:
+        yield _line((f"restart {host.name}, which reads this only when it starts", "bold"))
+    elif outcome.finding.command:
+        yield _line((f"nothing changed: {host.name} has the journal, and it is on", ""))
+    else:
+        yield _line((f"nothing changed: {host.name} hasn't got the journal", ""))
+
+
 def marked(text: str, wanted: frozenset[str]) -> list[Segment]:
     """Return a text as segments, the words that hold a wanted term being marked."""
     if not wanted:
@@ -166,6 +200,13 @@ def marked(text: str, wanted: frozenset[str]) -> list[Segment]:
             segments += [(text[end : found.start()], ""), (found[0], "bold yellow")]
             end = found.end()
     return [segment for segment in [*segments, (text[end:], "")] if segment[0]]
+
+
+def _whereabouts(finding: Finding) -> str:
+    if not finding.command:
+        return finding.program
+    starts = " ".join(finding.command)
+    return " ".join(filter(None, (str(finding.place), finding.version, f"starts {starts}")))
 
 
 def _heading(page: SearchPage, *, is_ranked: bool) -> str:

@@ -32,6 +32,13 @@ BAR_DELAY_S = 0.3
 """Work that ends sooner shows no progress bar."""
 
 
+def package_version() -> str:
+    """Return the version of this package, as it is installed."""
+    from importlib.metadata import version  # noqa: PLC0415 - slow to import
+
+    return version(PROGRAM)
+
+
 def prepare_streams() -> None:
     """Make sure that printing can't fail for a character, and that nothing else gets fd 0 to 2.
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_journal.config import Settings
+    from agent_journal.faces.hosts.installing import Finding, Outcome
+    from agent_journal.faces.hosts.table import Host
     from agent_journal.journal import Status
     from agent_journal.upkeep import Changes
 
@@ -86,6 +88,37 @@ def changes_shape(changes: Changes, *, embedded: int, reason: str) -> dict[str, 
     }
 
 
+def findings_shape(findings: Iterable[Finding], settings: Settings) -> dict[str, Json]:
+    """Return how the journal stands in each host, and whether it is on."""
+    return {
+        "config": str(settings.config_path),
+        "enabled": settings.enabled,
+        "hosts": [_finding(finding) for finding in findings],
+    }
+
+
+def outcome_shape(outcome: Outcome) -> dict[str, Json]:
+    """Return what installing or uninstalling did."""
+    return {
+        **_finding(outcome.finding),
+        "changed": bool(outcome.done),
+        "done": list(outcome.done),
+        "warnings": list(outcome.warnings),
+    }
+
+
+def paste_shape(host: Host, command: Iterable[str], place: Path, text: str) -> dict[str, Json]:
+    """Return what a person would paste or run."""
+    return {
+        "host": host.key,
+        "name": host.name,
+        "is_tested": host.is_tested,
+        "place": str(place),
+        "command": list(command),
+        "paste": text,
+    }
+
+
 def error_shape(error: BaseException, message: str, code: int) -> dict[str, Json]:
     """Return an error: its class, its sentence, the exit code and the facts that it carries."""
     facts = vars(error) if isinstance(error, JournalError) else {}
@@ -128,6 +161,20 @@ def _hit(hit: Hit, folder: Path) -> dict[str, Json]:
         "found_by": list(hit.found_by),
         "snippet": hit.snippet,
         "snippet_offset": hit.offset,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Json]:
+    return {
+        "host": finding.host.key,
+        "name": finding.host.name,
+        "is_tested": finding.host.is_tested,
+        "state": finding.state,
+        "reason": finding.reason,
+        "program": finding.program,
+        "place": str(finding.place),
+        "command": list(finding.command),
+        "version": finding.version,
     }
 
 

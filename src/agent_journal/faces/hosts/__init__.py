@@ -1,0 +1,1 @@
+"""Installing the journal in agent hosts: `installing` does it, the other modules are its parts."""
