@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import stat
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -497,6 +499,23 @@ class TestPrograms:
         state = Path(f"/proc/{child}/stat")
         assert not state.exists() or state.read_text(encoding="utf-8").split()[2] == "Z"
 
+    def test_ctrl_c_ends_the_program_too(self, machine: Machine) -> None:
+        """It runs in a session of its own, which the terminal's signal doesn't reach."""
+        fifo = machine.home / "fifo"
+        os.mkfifo(fifo)
+        program(machine.home / "bin", "codex", f"echo $$ >{fifo}; sleep 60")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agent_journal", "install", "codex"],
+            env={**os.environ, **machine.environ},
+            stderr=subprocess.PIPE,
+        )
+        child = int(fifo.read_text(encoding="utf-8"))  # it runs by then
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+        assert process.returncode == cli_errors.INTERRUPTED
+        assert told.strip() == b""
+        assert not Path(f"/proc/{child}").exists()
+
     def test_a_program_that_cannot_be_started_is_told(self, machine: Machine) -> None:
         """Such as a script without its interpreter."""
         path = machine.home / "bin" / "codex"
@@ -504,6 +523,19 @@ class TestPrograms:
         path.chmod(0o755)
         with pytest.raises(HostError, match="can't be started: No such file"):
             running.run(CODEX, machine, [str(path)])
+
+    def test_works_where_the_working_directory_is_gone(
+        self, shell: Shell, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Then there is no project to be looked through."""
+        fake_claude(shell.home / "bin", machine.path(CLAUDE.location))
+        gone = shell.home / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        codes = [shell("install", host).code for host in ("claude-code", "opencode")]
+        monkeypatch.chdir(shell.home)
+        assert codes == [0, 0]
 
     def test_a_host_that_is_not_tested_says_so(self, shell: Shell) -> None:
         """And where what it did can't be seen, that too."""

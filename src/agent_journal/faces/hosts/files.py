@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
+from functools import partial
 from pathlib import Path
 
 from agent_journal.engines import placing
@@ -79,10 +79,7 @@ def keep_copy(path: Path) -> Path:
     with placing.opened(path.parent) as folder:
         with placing.Staging(folder, mode) as staging:
             staging.fill(data, durable=True)
-            for aside in _names_aside(path):
-                with suppress(FileExistsError):
-                    staging.place(aside.name)
-                    break
+            aside = _aside(path, staging.place)
         placing.flush_folder(folder)
     return aside
 
@@ -94,10 +91,8 @@ def put_aside(path: Path) -> Path:
         OSError: it could not be done.
     """
     with placing.opened(path.parent) as folder:
-        for aside in _names_aside(path):
-            with suppress(FileExistsError):
-                placing.rename_exclusively(folder, path.name, aside.name)
-                break
+        rename = partial(placing.rename_exclusively, folder, path.name)
+        aside = _aside(path, rename)
         placing.flush_folder(folder)
     return aside
 
@@ -113,7 +108,14 @@ def remove(path: Path) -> None:
         placing.flush_folder(folder)
 
 
-def _names_aside(path: Path) -> Iterator[Path]:
-    yield path.with_name(f"{path.name}{ASIDE}")
-    for number in count(2):
-        yield path.with_name(f"{path.name}{ASIDE}-{number}")
+def _aside(path: Path, appear: Callable[[str], None]) -> Path:
+    """Let a file appear beside another, under the first name that is free; return where."""
+    number = 1
+    while True:
+        aside = path.with_name(f"{path.name}{ASIDE}" + (f"-{number}" if number > 1 else ""))
+        try:
+            appear(aside.name)
+        except FileExistsError:
+            number += 1
+        else:
+            return aside
