@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 from agent_journal.engines.placing import opened, reason_of
 from agent_journal.errors import JournalUnavailableError
@@ -32,11 +32,11 @@ _SETTLED_NS = 2_000_000_000
 (FAT counts in steps of 2 s), and what comes within the same step leaves it unchanged."""
 
 
-class _Seen(NamedTuple):
-    inode: int
-    modified_ns: int
-    size: int
-    version: str
+_Seen: TypeAlias = tuple[int, int, int, int]
+"""A file's inode as its folder names it, mtime in ns, size, and the inode as it names itself.
+
+The inodes differ on some stacked file systems. A plain tuple, since there are thousands of them.
+"""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class _Files:
     entries: dict[str, _Seen] = field(default_factory=dict)
     sidecars: dict[str, _Seen] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
-    fresh: set[str] = field(default_factory=set)
+    fresh: list[str] = field(default_factory=list)
     """The stems of files that were looked at and had changed, or were new."""
 
 
@@ -153,20 +153,21 @@ def _look(folder: int, known: _Files, *, recheck: bool) -> _Files:
     The loop is written out: at 10,000 entries a function call for each is what a search can feel.
     """
     files = _Files()
+    entry, sidecar = -len(ENTRY_SUFFIX), -len(SIDECAR_SUFFIX)
     with os.scandir(folder) as listed:
         for member in listed:
             name = member.name
-            if name.endswith(ENTRY_SUFFIX):
-                stem, before, now = name[: -len(ENTRY_SUFFIX)], known.entries, files.entries
-            elif name.endswith(SIDECAR_SUFFIX):
-                stem, before, now = name[: -len(SIDECAR_SUFFIX)], known.sidecars, files.sidecars
+            if name[entry:] == ENTRY_SUFFIX:
+                stem, before, now = name[:entry], known.entries, files.entries
+            elif name[sidecar:] == SIDECAR_SUFFIX:
+                stem, before, now = name[:sidecar], known.sidecars, files.sidecars
             else:
                 continue
             if name[0] == ".":
                 continue
             inode = member.inode()
             seen = before.get(stem)
-            if seen is None or recheck or seen.inode != inode:
+            if recheck or seen is None or seen[0] != inode:
                 try:
                     status = member.stat(follow_symlinks=False)
                 except FileNotFoundError:
@@ -176,10 +177,10 @@ def _look(folder: int, known: _Files, *, recheck: bool) -> _Files:
                 ):
                     files.others[name] = reason
                     continue
-                stamp = inode, status.st_mtime_ns, status.st_size
-                if seen is None or seen[:3] != stamp:
-                    seen = _Seen(*stamp, f"{stamp[1]}-{stamp[2]}-{status.st_ino}")
-                    files.fresh.add(stem)
+                stamp = inode, status.st_mtime_ns, status.st_size, status.st_ino
+                if seen != stamp:
+                    seen = stamp
+                    files.fresh.append(stem)
             now[stem] = seen
     return files
 
@@ -188,13 +189,21 @@ def _versions(files: _Files, last: _Scan) -> Mapping[EntryId, Version]:
     """Carry over the last listing's versions but for what came, changed or went."""
     versions = dict(last.listing.versions)
     gone = last.files.entries.keys() - files.entries.keys()
-    for stem in files.fresh | gone | (last.files.sidecars.keys() - files.sidecars.keys()):
-        entry, sidecar = files.entries.get(stem), files.sidecars.get(stem)
+    lost = last.files.sidecars.keys() - files.sidecars.keys()
+    entries, sidecars = files.entries, files.sidecars
+    for stem in {*files.fresh, *gone, *lost} if versions else entries:
+        entry = entries.get(stem)
         if entry is None:
             versions.pop(EntryId(stem), None)
         else:
-            versions[EntryId(stem)] = Version(entry.version, sidecar.version if sidecar else "")
+            sidecar = sidecars.get(stem)
+            versions[EntryId(stem)] = Version(_version(entry), _version(sidecar) if sidecar else "")
     return versions
+
+
+def _version(seen: _Seen) -> str:
+    _, modified_ns, size, inode = seen
+    return f"{modified_ns}-{size}-{inode}"
 
 
 def _objection(name: str, mode: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -96,11 +95,15 @@ class SqliteIndex:
         """Return the version under which each entry is indexed."""
 
         def work(connection: sqlite3.Connection) -> dict[EntryId, Version]:
-            rows = connection.execute("SELECT id, version, sidecar_version FROM entries")
-            return {
-                EntryId(unpack(entry_id)): Version(unpack(version), unpack(sidecar))
-                for entry_id, version, sidecar in rows
-            }
+            try:
+                rows = connection.execute(
+                    "SELECT CAST(id AS TEXT), CAST(version AS TEXT), CAST(sidecar_version AS TEXT)"
+                    " FROM entries"
+                ).fetchall()
+            except sqlite3.OperationalError:  # SQLite's text can't be a lone surrogate
+                blobs = connection.execute("SELECT id, version, sidecar_version FROM entries")
+                rows = [tuple(map(unpack, row)) for row in blobs]
+            return {EntryId(row[0]): Version(row[1], row[2]) for row in rows}
 
         return MappingProxyType(self._listing.get(self._file, work))
 
@@ -160,15 +163,15 @@ class SqliteIndex:
 
         def work(connection: sqlite3.Connection) -> dict[str, int]:
             shown: dict[bytes, bytes] = {}
-            counts: Counter[bytes] = Counter()
+            counts: dict[bytes, int] = {}
             rows = connection.execute(
-                "SELECT folded, tag, count(*), sum(is_first) FROM tags GROUP BY folded, tag"
+                "SELECT folded, tag, firsts FROM tag_counts ORDER BY uses DESC, tag"
             ).fetchall()
             for row in rows:
-                require(row, bytes, bytes, int, int)
-            for folded, tag, _, firsts in sorted(rows, key=lambda row: (-row[2], row[1])):
+                require(row, bytes, bytes, int)
+            for folded, tag, firsts in rows:
                 shown.setdefault(folded, tag)
-                counts[folded] += firsts
+                counts[folded] = counts.get(folded, 0) + firsts
             tags = {unpack(shown[folded]): count for folded, count in counts.items()}
             return dict(sorted(tags.items(), key=lambda item: (-item[1], item[0])))
 

@@ -48,6 +48,17 @@ _TABLES = (
         folded BLOB NOT NULL, tag BLOB NOT NULL, entry INTEGER NOT NULL,
         is_first INTEGER NOT NULL, PRIMARY KEY (folded, tag, entry)) WITHOUT ROWID""",
     "CREATE INDEX tags_by_entry ON tags (entry)",
+    # What every search tells of the tags, counted as they come and go.
+    """CREATE TABLE tag_counts (
+        folded BLOB NOT NULL, tag BLOB NOT NULL, uses INTEGER NOT NULL, firsts INTEGER NOT NULL,
+        PRIMARY KEY (folded, tag)) WITHOUT ROWID""",
+    """CREATE TRIGGER tag_came AFTER INSERT ON tags BEGIN
+        INSERT INTO tag_counts VALUES (new.folded, new.tag, 1, new.is_first)
+        ON CONFLICT DO UPDATE SET uses = uses + 1, firsts = firsts + new.is_first; END""",
+    """CREATE TRIGGER tag_went AFTER DELETE ON tags BEGIN
+        UPDATE tag_counts SET uses = uses - 1, firsts = firsts - old.is_first
+        WHERE folded = old.folded AND tag = old.tag;
+        DELETE FROM tag_counts WHERE folded = old.folded AND tag = old.tag AND uses = 0; END""",
     """CREATE TABLE problems (
         entry INTEGER NOT NULL, path BLOB NOT NULL, line INTEGER, reason BLOB NOT NULL)""",
     "CREATE INDEX problems_by_entry ON problems (entry)",
