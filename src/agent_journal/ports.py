@@ -162,7 +162,8 @@ class IndexedEntry:
 
     Attributes:
         title_key: the title as `words.title_key` gives it; empty when it can match no query.
-        passages: at least one, in order.
+        passages: at least one, in order; None when only the sidecar is new and those that are
+            indexed under the same version of the entry's file shall stay.
         sidecar: its valid sidecar, if any: stands in for passage vectors that aren't there yet.
         problems: what could not be read of its file or its sidecar.
     """
@@ -173,7 +174,7 @@ class IndexedEntry:
     provenance: Provenance
     tags: tuple[str, ...]
     title_key: str
-    passages: tuple[IndexedPassage, ...]
+    passages: tuple[IndexedPassage, ...] | None
     sidecar: Sidecar | None = None
     problems: tuple[Problem, ...] = ()
 
@@ -241,12 +242,18 @@ class Index(Protocol):
         """Return the version under which each entry is indexed."""
         ...
 
-    def update(self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()) -> None:
+    def update(
+        self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()
+    ) -> list[EntryId]:
         """Index entries and forget others, all or nothing.
 
         An entry that is already indexed under the very same version is left as it is. When only the
         sidecar's version differs, its passages' vectors stay; otherwise they go with the old text.
         Ids in `removed` that aren't indexed are passed over.
+
+        Returns:
+            The entries that came without passages though none are indexed under that version of
+            their file: another process was quicker. They were passed over and must come whole.
         """
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -97,7 +97,7 @@ class Upkeep:
                     for entry_id in stale[start : start + _BATCH]
                     if there.get(entry_id) != listing.versions[entry_id]
                 ]
-                self._index.update(list(self._analysed(batch, listing.versions, unreadable)))
+                self._update(batch, listing.versions, there, unreadable)
                 generation = self._index.generation()
                 if progress:
                     progress(min(start + _BATCH, len(stale)), len(stale))
@@ -139,10 +139,26 @@ class Upkeep:
         except InvalidSidecarError as error:
             return None, [Problem(error.path, f"ignored: {error.reason}")]
 
+    def _update(
+        self,
+        batch: Sequence[EntryId],
+        versions: Mapping[EntryId, Version],
+        there: Mapping[EntryId, Version],
+        unreadable: list[Problem],
+    ) -> None:
+        """Index some entries; of those whose text is there already, the sidecars alone."""
+        same_text = {
+            one for one in batch if one in there and there[one].entry == versions[one].entry
+        }
+        wanting = self._index.update(list(self._analysed(batch, versions, same_text, unreadable)))
+        if wanting:
+            self._index.update(list(self._analysed(wanting, versions, set(), unreadable)))
+
     def _analysed(
         self,
         batch: Sequence[EntryId],
         versions: Mapping[EntryId, Version],
+        same_text: Collection[EntryId],
         unreadable: list[Problem],
     ) -> Iterator[IndexedEntry]:
         for entry_id in batch:
@@ -154,7 +170,9 @@ class Upkeep:
                 unreadable.append(Problem(error.path, str(error)))
                 continue
             sidecar, problems = self.sidecar_of(entry_id, versions[entry_id])
-            yield analyse(entry, versions[entry_id], sidecar, problems)
+            yield analyse(
+                entry, versions[entry_id], sidecar, problems, with_text=entry_id not in same_text
+            )
 
     def _grouped(self, claimed: Sequence[EntryId]) -> Iterator[list[_Work]]:
         """Yield entries in groups of about one call's passages, long ones alone and last.
@@ -253,10 +271,22 @@ class _Work:
 
 
 def analyse(
-    entry: Entry, version: Version, sidecar: Sidecar | None, problems: Sequence[Problem] = ()
+    entry: Entry,
+    version: Version,
+    sidecar: Sidecar | None,
+    problems: Sequence[Problem] = (),
+    *,
+    with_text: bool = True,
 ) -> IndexedEntry:
-    """Return an entry as an index keeps it; title and tags count as part of every passage."""
-    about = (*words.terms(entry.title), *words.terms("\n".join(entry.tags)))
+    """Return an entry as an index keeps it.
+
+    Args:
+        entry: what to analyse.
+        version: under which it is listed.
+        sidecar: its valid one, if any.
+        problems: what is wrong with its sidecar.
+        with_text: make its passages too.
+    """
     return IndexedEntry(
         id=entry.id,
         version=version,
@@ -264,10 +294,16 @@ def analyse(
         provenance=entry.provenance,
         tags=entry.tags,
         title_key=words.title_key(entry.title),
-        passages=tuple(
-            IndexedPassage(part.ordinal, part.start, part.end, (*about, *words.terms(part.text)))
-            for part in passages.split(entry.body)
-        ),
+        passages=_indexed_passages(entry) if with_text else None,
         sidecar=sidecar,
         problems=(*entry.problems, *problems),
+    )
+
+
+def _indexed_passages(entry: Entry) -> tuple[IndexedPassage, ...]:
+    """Cut an entry into passages; title and tags count as part of each."""
+    about = (*words.terms(entry.title), *words.terms("\n".join(entry.tags)))
+    return tuple(
+        IndexedPassage(part.ordinal, part.start, part.end, (*about, *words.terms(part.text)))
+        for part in passages.split(entry.body)
     )

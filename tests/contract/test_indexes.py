@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import threading
 from abc import ABC, abstractmethod
@@ -294,7 +295,7 @@ class IndexContract(ABC):
     def test_generation_differs_after_any_change(self, index: Index) -> None:
         """Updates, removals, vectors and clearing each give a new generation; questions do not."""
         seen = [index.generation()]
-        changes: tuple[Callable[[], None], ...] = (
+        changes: tuple[Callable[[], object], ...] = (
             lambda: index.update([entry(1)]),
             lambda: index.update([entry(1, version="2")]),
             lambda: index.update([entry(1, version="2", sidecar_version="s")]),
@@ -608,6 +609,35 @@ class IndexContract(ABC):
         assert nearest(other) == {"entry-1": (1.0, None)}
         index.update([entry(1, ["a"], sidecar_version="t")])
         assert asked(index, [], Filters(), looking(0, 1, identity="none")).compared == 0
+
+    def test_a_sidecar_can_come_without_the_text(self, index: Index) -> None:
+        """What is indexed of an unchanged text stays; sidecar, version and problems are new."""
+        index.update([entry(1, ["a"])])
+        index.add_vectors("id", [made(1, (1, 0))])
+        sidecar = Sidecar("model", (0.0, 1.0))
+        beside = dataclasses.replace(
+            entry(1, sidecar_version="s", sidecar=sidecar),
+            passages=None,
+            problems=(Problem("p", "r"),),
+        )
+        assert index.update([beside]) == []
+        assert index.listing()[EntryId("entry-1")] == Version("1", "s")
+        assert index.problems() == [Problem("p", "r")]
+        assert nearest(asked(index, ["a"], Filters(), looking(1, 0))) == {"entry-1": (1.0, 0)}
+        assert asked(index, [], Filters(), looking(0, 1, identity="none")).compared == 1
+        assert index.update([beside]) == []
+
+    def test_a_sidecar_without_its_text_is_asked_for_whole(self, index: Index) -> None:
+        """An entry that is unknown, or known by another text, is named and left as it is."""
+        index.update([entry(1, ["a"])])
+        before = index.generation()
+        beside = [
+            dataclasses.replace(entry(number, version="2", sidecar_version="s"), passages=None)
+            for number in (1, 2)
+        ]
+        assert index.update(beside) == ["entry-1", "entry-2"]
+        assert index.generation() == before
+        assert index.listing() == {EntryId("entry-1"): Version("1")}
 
     def test_vectors_go_with_the_text_they_were_made_from(self, index: Index) -> None:
         """A new version of the file joins the backlog again."""

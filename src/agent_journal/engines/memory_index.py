@@ -17,6 +17,7 @@ from agent_journal.evidence import EntryFacts, Evidence, Nearest, PassageFacts
 from agent_journal.model import EntryId, Problem, fold_case, to_milliseconds
 from agent_journal.ports import (
     IndexedEntry,
+    IndexedPassage,
     PassageVectors,
     QueryVector,
     Selection,
@@ -33,6 +34,7 @@ class _Kept:
     """An entry with what was derived from it.
 
     Attributes:
+        passages: those of its text, whatever came with its sidecar since.
         counts: for each passage, how often each term occurs in it.
         vectors: for each embedder's identity, the matrix of all its passages.
         leases: for each embedder's identity, from when until when somebody works on it.
@@ -40,6 +42,7 @@ class _Kept:
 
     entry: IndexedEntry
     created: int
+    passages: tuple[IndexedPassage, ...]
     counts: list[Counter[str]]
     vectors: dict[str, Matrix] = field(default_factory=dict)
     leases: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -74,17 +77,24 @@ class MemoryIndex:
         with self._lock:
             return {entry_id: kept.entry.version for entry_id, kept in self._kept.items()}
 
-    def update(self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()) -> None:
+    def update(
+        self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()
+    ) -> list[EntryId]:
         """Index entries and forget others; see `Index.update`."""
         with self._lock:
             kept = dict(self._kept)
             for entry_id in removed:
                 kept.pop(entry_id, None)
+            passed_over = []
             for entry in changed:
-                kept[entry.id] = _updated(kept.get(entry.id), entry)
+                if (updated := _updated(kept.get(entry.id), entry)) is None:
+                    passed_over.append(entry.id)
+                else:
+                    kept[entry.id] = updated
             if kept != self._kept:
                 self._kept = kept
                 self._generation += 1
+            return passed_over
 
     def clear(self) -> None:
         """Forget everything, vectors too."""
@@ -106,7 +116,7 @@ class MemoryIndex:
         with self._lock:
             if vector is not None:
                 self._require_dimension(vector.identity, len(vector.vector))
-            lengths = [len(one.terms) for kept in self._all() for one in kept.entry.passages]
+            lengths = [len(one.terms) for kept in self._all() for one in kept.passages]
             passing = {key: kept for key, kept in enumerate(self._all()) if _passes(kept, filters)}
             places = {
                 (key, ordinal): number
@@ -145,7 +155,7 @@ class MemoryIndex:
                     passage: PassageFacts(key, one.start, one.end, len(one.terms))
                     for (key, ordinal), passage in places.items()
                     if passage in named
-                    for one in (passing[key].entry.passages[ordinal],)
+                    for one in (passing[key].passages[ordinal],)
                 },
                 entries={
                     key: EntryFacts(kept.entry.id, kept.created, kept.entry.title_key)
@@ -218,7 +228,7 @@ class MemoryIndex:
                 for given in vectors
                 if (kept := self._kept.get(given.id)) is not None
                 and kept.entry.version.entry == given.version
-                and len(kept.entry.passages) == len(given.matrix)
+                and len(kept.passages) == len(given.matrix)
             ]
             if not fitting:
                 return
@@ -248,11 +258,13 @@ class MemoryIndex:
             raise DimensionMismatchError(expected, actual)
 
 
-def _updated(old: _Kept | None, entry: IndexedEntry) -> _Kept:
-    """Return what is kept of an entry now."""
+def _updated(old: _Kept | None, entry: IndexedEntry) -> _Kept | None:
+    """Return what is kept of an entry now; None when its passages are wanting."""
     if old is None or old.entry.version.entry != entry.version.entry:
+        if entry.passages is None:
+            return None
         counts = [Counter(passage.terms) for passage in entry.passages]
-        return _Kept(entry, to_milliseconds(entry.created), counts)
+        return _Kept(entry, to_milliseconds(entry.created), entry.passages, counts)
     if old.entry.version == entry.version:
         return old
     beside = replace(

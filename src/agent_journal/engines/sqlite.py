@@ -107,19 +107,20 @@ class SqliteIndex:
 
         return MappingProxyType(self._listing.get(self._file, work))
 
-    def update(self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()) -> None:
+    def update(
+        self, changed: Collection[IndexedEntry], removed: Collection[EntryId] = ()
+    ) -> list[EntryId]:
         """Index entries and forget others; see `Index.update`."""
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: sqlite3.Connection) -> list[EntryId]:
             writer = Writer(connection)
             for entry_id in removed:
                 writer.forget(entry_id)
-            for entry in changed:
-                writer.put(entry)
+            passed_over = [entry.id for entry in changed if not writer.put(entry)]
             writer.finish()
+            return passed_over
 
-        if changed or removed:
-            self._file.write(work)
+        return self._file.write(work) if changed or removed else []
 
     def clear(self) -> None:
         """Forget everything, vectors too."""

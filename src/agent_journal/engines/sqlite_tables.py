@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from agent_journal.engines.sqlite_file import DamagedError, Layout
 from agent_journal.model import fold_case, to_milliseconds
-from agent_journal.ports import IndexedEntry, Sidecar, Version
+from agent_journal.ports import IndexedEntry, IndexedPassage, Sidecar, Version
 from agent_journal.query import project_names
 
 SCHEMA_VERSION = 2
@@ -189,23 +189,23 @@ class Writer:
         if row:
             self._take_out(*row)
 
-    def put(self, entry: IndexedEntry) -> None:
-        """Put an entry in, unless it is there under the same version."""
+    def put(self, entry: IndexedEntry) -> bool:
+        """Put an entry in unless it is there already; False when its passages are wanting."""
         row = self._connection.execute(
             "SELECT version, sidecar_version, key, first_passage, passages FROM entries"
             " WHERE id = ?",
             (pack(entry.id),),
         ).fetchone()
-        if row is None:
-            self._put_in(entry)
-            return
-        known = Version(unpack(row[0]), unpack(row[1]))
+        known = None if row is None else Version(unpack(row[0]), unpack(row[1]))
         if known == entry.version:
-            return
-        if known.entry != entry.version.entry:
-            self._take_out(*row[2:])
-            self._put_in(entry)
-            return
+            return True
+        if known is None or known.entry != entry.version.entry:
+            if entry.passages is None:
+                return False
+            if row is not None:
+                self._take_out(*row[2:])
+            self._put_in(entry, entry.passages)
+            return True
         key = row[2]
         self._flush()
         self._connection.execute(
@@ -216,6 +216,7 @@ class Writer:
             self._connection.execute(f"DELETE FROM {table} WHERE entry = ?", (key,))  # noqa: S608 - constants
         self._put_beside(key, entry)
         self._is_changed = True
+        return True
 
     def _wait(self, table: str, *row: object) -> None:
         self._waiting.setdefault(table, []).append(row)
@@ -248,7 +249,7 @@ class Writer:
         )
         self._is_changed = True
 
-    def _put_in(self, entry: IndexedEntry) -> None:
+    def _put_in(self, entry: IndexedEntry, passages: Sequence[IndexedPassage]) -> None:
         state = self._state
         key, first = state.next_entry, state.next_passage
         origin = entry.provenance
@@ -260,12 +261,12 @@ class Writer:
                 key,
                 *map(pack, (entry.id, *entry.version)),
                 first,
-                len(entry.passages),
+                len(passages),
                 to_milliseconds(entry.created),
                 *map(pack, (*texts, *folded)),
             ),
         )
-        for number, one in enumerate(entry.passages, first):
+        for number, one in enumerate(passages, first):
             self._wait("passages", number, key, one.start, one.end, len(one.terms))
             self._wait("words (rowid, terms)", number, encode_terms(one.terms))
         for tag_folded, spellings in _by_folded(entry.tags).items():
@@ -274,10 +275,10 @@ class Writer:
         self._put_beside(key, entry)
         self._state = state._replace(
             entries=state.entries + 1,
-            passages=state.passages + len(entry.passages),
-            terms=state.terms + sum(len(one.terms) for one in entry.passages),
+            passages=state.passages + len(passages),
+            terms=state.terms + sum(len(one.terms) for one in passages),
             next_entry=key + 1,
-            next_passage=first + len(entry.passages),
+            next_passage=first + len(passages),
         )
         self._is_changed = True
 
