@@ -39,6 +39,12 @@ _UPKEEP_GRACE_S = 0.3
 _THREADS_GRACE_S = 0.1
 _ROOTS_WAIT_S = 1.0
 _CALLS_AT_ONCE = 64  # more than any host sends; a search may wait 2 s for the model
+_LOADED_AT_ONCE = {"anthropic/alwaysLoad": True}
+"""Without it Claude Code shows agents the tools' names alone, until they ask: no guidance, no use.
+
+Who wants that anyway sets ``alwaysLoad`` to false in its configuration, which wins.
+"""
+
 _log = logging.getLogger("agent_journal")
 
 
@@ -217,6 +223,7 @@ def _definition(tool: tools.Tool) -> types.Tool:
         annotations=types.ToolAnnotations(
             read_only_hint=tool.is_read_only, destructive_hint=False, open_world_hint=False
         ),
+        _meta=_LOADED_AT_ONCE,
     )
 
 
