@@ -374,10 +374,11 @@ class TestKnown:
     """What is there already."""
 
     def test_a_missing_folder_holds_nothing_and_stays_missing(self, tmp_path: Path) -> None:
-        """To import and to export alike."""
+        """To an import; an export would pass for a backup."""
         store = FileStore(tmp_path / "journal")
         assert not Known.of(store).holds(Draft("T", created=AT))
-        assert exported(store) == b""
+        with pytest.raises(JournalUnavailableError):
+            exported(store)
         assert not (tmp_path / "journal").exists()
 
     def test_a_folder_that_cannot_be_read_is_an_error(self, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ class Staging:
             os.unlink(self._name, dir_fd=self._folder)
 
     def fill(self, data: bytes, *, durable: bool) -> None:
-        """Write the content, once; it is on the disk before this returns if it is to be durable.
+        """Write the content, or more of it; all is on the disk on return if it is to be durable.
 
         Raises:
             OSError: it could not be written; the disk is full, for one.

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from agent_journal.engines.placing import reason_of
+from agent_journal.engines.scanning import printable
 from agent_journal.errors import (
     EntryNotFoundError,
+    ImportUnavailableError,
     InvalidDraftError,
     InvalidFieldError,
-    JournalUnavailableError,
     StorageError,
 )
 from agent_journal.jsonline import encode
@@ -35,7 +39,7 @@ from agent_journal.model import (
 )
 from agent_journal.ports import Progress, Store
 from agent_journal.query import Filters
-from agent_journal.transfer.batch import SOURCE_KEY, Found, source_of
+from agent_journal.transfer.batch import SOURCE_KEY, Batch, Found, source_of
 from agent_journal.transfer.shape import PROVENANCE, shape_of
 
 KIND = "jsonl"
@@ -44,6 +48,7 @@ KIND = "jsonl"
 LINE_LIMIT_BYTES = 8 * 1024 * 1024
 """A longer line is passed over: no entry within the limit needs as much, even if all is escaped."""
 
+_CHUNK_BYTES = 1024 * 1024
 _OWN = frozenset({"id", "created", "title", "tags", "extra", "body", *PROVENANCE})
 _ABOUT = frozenset({"path", "problems"})  # what `read --json` tells of a file, and no entry says
 _KEYS = _OWN | _ABOUT
@@ -57,7 +62,7 @@ class Export:
     One entry is held at a time. Iterate over it once; the attributes are complete afterwards.
 
     Args:
-        store: the journal's entries; a missing folder holds none.
+        store: the journal's entries.
         filters: what they must pass.
         progress: told of (done, total) entries.
 
@@ -67,7 +72,7 @@ class Export:
         unreadable: entries that could not be read at all.
 
     Raises:
-        JournalUnavailableError: the folder can't be read.
+        JournalUnavailableError: the folder is missing or can't be read.
     """
 
     def __init__(self, store: Store, filters: Filters, progress: Progress | None = None) -> None:
@@ -80,7 +85,7 @@ class Export:
 
     def __iter__(self) -> Iterator[str]:
         """Yield each entry's line, its end included."""
-        ids = self._ids()
+        ids = sorted(self._store.listing(thorough=True).versions)
         for done, entry_id in enumerate(ids, 1):
             try:
                 entry = self._store.read(entry_id)
@@ -97,19 +102,28 @@ class Export:
             if self._progress:
                 self._progress(done, len(ids))
 
-    def _ids(self) -> list[EntryId]:
-        try:
-            return sorted(self._store.listing(thorough=True).versions)
-        except JournalUnavailableError as error:
-            if not error.missing:
-                raise
-            return []
-
 
 def line_of(entry: Entry) -> str:
     """Return an entry as one line, its end included."""
     head = {"id": str(entry.id), "created": timestamp(entry.created)}
     return encode({**head, **shape_of(entry, entry.title)}) + "\n"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Batch]:
+    """Give the entries of a file, which is read as they are taken.
+
+    Raises:
+        ImportUnavailableError: it can't be read.
+    """
+    name = printable(path)
+    with ExitStack() as closing:
+        try:
+            stream = closing.enter_context(path.open("rb"))
+            total = _count_lines(stream) if stream.seekable() else 0
+        except OSError as error:
+            raise ImportUnavailableError(name, reason_of(error)) from error
+        yield Batch(read_lines(stream, name), total)
 
 
 def read_lines(stream: BinaryIO, name: str) -> Iterator[Found]:
@@ -118,17 +132,33 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Found]:
     Args:
         stream: the lines; only one is held at a time.
         name: what the stream is called in problems.
+
+    Raises:
+        ImportUnavailableError: the stream can't be read on.
     """
+
+    def following(limit: int) -> bytes:
+        try:
+            return stream.readline(limit)
+        except OSError as error:
+            raise ImportUnavailableError(name, reason_of(error)) from error
+
     number = 0
-    while line := stream.readline(LINE_LIMIT_BYTES + 1):
+    while line := following(LINE_LIMIT_BYTES + 1):
         number += 1
         if len(line) > LINE_LIMIT_BYTES:
             while line and not line.endswith(b"\n"):
-                line = stream.readline(LINE_LIMIT_BYTES)
+                line = following(LINE_LIMIT_BYTES)
             reason = f"the line is longer than {LINE_LIMIT_BYTES:,} bytes, as no entry may be"
             yield Found.refused(name, reason, number)
         elif line.strip(b" \t\r\n\xef\xbb\xbf"):
             yield _found(line, name, number)
+
+
+def _count_lines(stream: BinaryIO) -> int:
+    count = sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(_CHUNK_BYTES), b""))
+    stream.seek(0)
+    return count
 
 
 def _found(line: bytes, name: str, number: int) -> Found:

@@ -14,7 +14,9 @@ from agent_journal.errors import EmbedderUnavailableError, JournalError, Journal
 from agent_journal.faces.cli import layout, shapes
 from agent_journal.faces.cli.call import Call
 from agent_journal.faces.cli.errors import MEANINGS, NOTHING, OK
+from agent_journal.faces.cli.exporting import export
 from agent_journal.faces.cli.hosting import hosts, install, uninstall
+from agent_journal.faces.cli.importing import import_
 from agent_journal.faces.cli.input import parse_created, read_body, rescued, split_tags
 from agent_journal.faces.cli.layout import Line
 from agent_journal.faces.cli.options import (
@@ -322,7 +324,7 @@ def completion(context: click.Context, shell: str) -> int:
     return OK
 
 
-for _command in (install, uninstall, hosts):
+for _command in (export, import_, install, uninstall, hosts):
     commands.add_command(_command)
 
 

@@ -33,11 +33,12 @@ PIPE_CLOSED = 141
 
 MEANINGS: Mapping[int, str] = {
     OK: "done",
-    NOTHING: "nothing found (search), problems found (check), or nothing written (write, editor)",
+    NOTHING: "nothing found, problems found (check, doctor), not all taken over (import, export), "
+    "or nothing written (write, editor)",
     USAGE: "the command line is wrong",
     REFUSED: "the draft or the query is refused: a field breaks a rule",
     NOT_FOUND: "no entry has this id, or several ids start with what was given",
-    STORAGE: "the journal folder, the index, the model or the output can't be used",
+    STORAGE: "the journal folder, the index, the model, the output or what to import can't be used",
     CONFIG: "the configuration file, a flag or an environment variable can't be used",
     INTERNAL: "an error in agent-journal itself; the log has the details",
     HOST: "the host is missing or refuses, or holds something that isn't ours",
@@ -64,8 +65,9 @@ EXIT_CODES: Mapping[type[JournalError], int] = {
 class OutputFailedError(StorageError):
     """What should have been printed could not be, as on a full disk."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__("stdout", f"output could not be written: {reason}")
+    def __init__(self, reason: str, place: str = "stdout") -> None:
+        where = "" if place == "stdout" else f" to {place}"
+        super().__init__(place, f"output could not be written{where}: {reason}")
         self.reason = reason
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from agent_journal.config import Settings
     from agent_journal.faces.hosts.installing import Finding, Outcome
     from agent_journal.journal import Status
+    from agent_journal.transfer.intake import Intake
+    from agent_journal.transfer.jsonl import Export
     from agent_journal.upkeep import Changes
 
 TITLE_WIDTH = 300
@@ -77,7 +79,7 @@ def page_lines(
     heading = _heading(page, is_ranked=is_ranked)
     yield _line((heading, "bold" if page.hits else "yellow"))
     if page.backlog:
-        count = _count(page.backlog, "entry has", "entries have")
+        count = counted(page.backlog, "entry has", "entries have")
         yield _line((f"{count} no vector yet: found by words only; reindex makes them now", "dim"))
     for notice in page.notices:
         if one_line(notice) not in heading:
@@ -136,7 +138,7 @@ def status_lines(status: Status, settings: Settings, warnings: Iterable[str]) ->
     yield _fact("index", status.index_location)
     yield _fact("model", status.model or f"none: {status.reason}")
     if status.backlog is not None:
-        yield _fact("backlog", f"{_count(status.backlog, 'entry', 'entries')} without a vector")
+        yield _fact("backlog", f"{counted(status.backlog, 'entry', 'entries')} without a vector")
     yield _fact("config", str(settings.config_path))
     if settings.error:
         yield _line(("config error: ", "yellow"), (one_line(str(settings.error)), ""))
@@ -153,13 +155,13 @@ def status_lines(status: Status, settings: Settings, warnings: Iterable[str]) ->
 
 def changes_lines(changes: Changes, *, embedded: int, reason: str) -> Iterator[Line]:
     """Lay out what reindexing did."""
-    yield _line((f"{_count(changes.added, 'entry', 'entries')} indexed", "bold"))
+    yield _line((f"{counted(changes.added, 'entry', 'entries')} indexed", "bold"))
     if changes.removed:
-        yield _line((f"{_count(changes.removed, 'entry', 'entries')} forgotten", ""))
+        yield _line((f"{counted(changes.removed, 'entry', 'entries')} forgotten", ""))
     if reason:
         yield _line((f"no vectors were made: {one_line(reason)}", "yellow"))
     else:
-        yield _line((f"{_count(embedded, 'entry', 'entries')} given vectors", ""))
+        yield _line((f"{counted(embedded, 'entry', 'entries')} given vectors", ""))
 
 
 def finding_lines(findings: Iterable[Finding]) -> Iterator[Line]:
@@ -185,6 +187,33 @@ def outcome_lines(outcome: Outcome) -> Iterator[Line]:
         yield _line((f"nothing changed: {host.name} has the journal, and it is on", ""))
     else:
         yield _line((f"nothing changed: {host.name} hasn't got the journal", ""))
+
+
+def intake_lines(done: Intake, *, dry_run: bool) -> Iterator[Line]:
+    """Lay out what an import did, or would do; what was refused comes first."""
+    for problem in done.refusals:
+        yield Line(((f"{_problem(problem)} (not imported)", ""),), verbatim=True)
+    for problem in done.notes:
+        yield Line(((f"{_problem(problem)} (imported all the same)", ""),), verbatim=True)
+    if not done.read:
+        yield _line(("nothing to import", "yellow"))
+        return
+    renewed = f", {done.renewed:,} of them anew since they have changed" if done.renewed else ""
+    parts = [f"{done.added:,} {'would be ' * dry_run}added{renewed}"]
+    others = ((done.known, "there already"), (done.empty, "empty"), (done.refused, "refused"))
+    parts += [f"{number:,} {what}" for number, what in others if number]
+    yield _line((f"{done.read:,} read: {', '.join(parts)}", "bold"))
+
+
+def export_lines(export: Export, path: Path) -> Iterator[Line]:
+    """Lay out how much was exported, and where to."""
+    exported = counted(export.count, "entry", "entries")
+    yield _line((f"{exported} exported to {one_line(str(path), VALUE_WIDTH)}", ""))
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with the word for so many."""
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def marked(text: str, wanted: frozenset[str]) -> list[Segment]:
@@ -215,7 +244,7 @@ def _heading(page: SearchPage, *, is_ranked: bool) -> str:
     )
     if not page.total:
         return f"nothing found ({how})" if is_ranked else "nothing found"
-    total = _count(page.total, "entry", "entries")
+    total = counted(page.total, "entry", "entries")
     if not page.hits:
         return f"nothing at offset {page.offset:,}: {total} in all ({how})"
     if len(page.hits) == page.total:
@@ -250,10 +279,6 @@ def _fact(name: str, value: str) -> Line:
 
 def _problem(problem: Problem) -> str:
     return one_line(str(problem))
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def _line(*segments: Segment) -> Line:

@@ -70,6 +70,16 @@ def print_json(shape: Json) -> None:
     _write(encode(shape) + "\n")
 
 
+def print_text(text: str) -> None:
+    """Print a text as it is.
+
+    Raises:
+        BrokenPipeError: nobody reads the output any more.
+        OutputFailedError: it can't be written for another reason.
+    """
+    _write(text)
+
+
 def print_lines(lines: Iterable[Line]) -> None:
     """Print lines, with styles and wrapping on a terminal.
 

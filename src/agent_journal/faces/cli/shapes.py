@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from agent_journal.faces.hosts.installing import Finding, Outcome
     from agent_journal.faces.hosts.table import Host
     from agent_journal.journal import Status
+    from agent_journal.transfer.intake import Intake
+    from agent_journal.transfer.jsonl import Export
     from agent_journal.upkeep import Changes
 
 
@@ -116,6 +118,31 @@ def paste_shape(host: Host, command: Iterable[str], place: Path, text: str) -> d
         "place": str(place),
         "command": list(command),
         "paste": text,
+    }
+
+
+def intake_shape(done: Intake, *, dry_run: bool) -> dict[str, Json]:
+    """Return what an import did, or would do."""
+    return {
+        "dry_run": dry_run,
+        "read": done.read,
+        "added": done.added,
+        "renewed": done.renewed,
+        "known": done.known,
+        "empty": done.empty,
+        "refused": done.refused,
+        "refusals": [problem_shape(problem) for problem in done.refusals],
+        "notes": [problem_shape(problem) for problem in done.notes],
+    }
+
+
+def export_shape(export: Export, path: Path) -> dict[str, Json]:
+    """Return what was exported, and where to."""
+    return {
+        "path": str(path),
+        "entries": export.count,
+        "damaged": export.damaged,
+        "unreadable": [problem_shape(problem) for problem in export.unreadable],
     }
 
 
