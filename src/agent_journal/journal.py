@@ -6,16 +6,15 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self, TypeVar
 
-from agent_journal import passages, ranking, words
+from agent_journal import answering
 from agent_journal.errors import (
     AmbiguousIdError,
-    DimensionMismatchError,
     EmbedderUnavailableError,
     EntryNotFoundError,
     IndexUnavailableError,
@@ -26,19 +25,14 @@ from agent_journal.model import (
     Draft,
     Entry,
     EntryId,
-    Hit,
     Problem,
     SearchPage,
-    from_milliseconds,
-    instant_of,
 )
 from agent_journal.ports import (
-    Embedder,
     EmbedderLoader,
     Index,
     Listing,
     Progress,
-    QueryVector,
     Store,
 )
 from agent_journal.query import Filters, Query
@@ -46,9 +40,6 @@ from agent_journal.upkeep import Changes, Upkeep
 
 MODEL_WAIT_S = 2.0
 """How long a search waits for the model unless it is told otherwise."""
-
-SNIPPET_WIDTH = 300
-"""The longest snippet, in characters."""
 
 _MORE_ATTEMPTS = 2  # to search, each after catching up again
 _STALE_S = 86_400.0  # a temporary file older than a day has no writer
@@ -335,22 +326,17 @@ class Journal:
         for wait in (wait_s, *[0.0] * _MORE_ATTEMPTS):
             if notice := self._step_in():
                 return self._nothing(query, notice)
-            if query.text:
-                hits, total, reason, backlog, known = self._matching(query, filters, wait)
-            else:
-                hits, total = self._newest(query, filters)
-                reason, backlog = "no text to compare: newest first", self._backlog()
-                known = self._index.count()
-            if known >= self._upkeep.expected:
+            found = answering.answer(query, filters, self._store, self._index, self._loader, wait)
+            if found.known >= self._upkeep.expected:
                 break  # else another process has emptied the index since, to make it anew
         return SearchPage(
-            hits=hits,
-            total=total,
+            hits=found.hits,
+            total=found.total,
             offset=query.offset,
             tags=self._index.tags(),
-            mode="lexical" if reason else "hybrid",
-            reason=reason,
-            backlog=backlog,
+            mode="lexical" if found.reason else "hybrid",
+            reason=found.reason,
+            backlog=found.backlog,
             notices=(*self._notices, *self._unreadable()),
         )
 
@@ -373,69 +359,6 @@ class Journal:
             backlog=0,
             notices=(*self._notices, notice),
         )
-
-    def _newest(self, query: Query, filters: Filters) -> tuple[tuple[Hit, ...], int]:
-        page = self._index.select(filters, limit=query.limit, offset=query.offset)
-        hits = []
-        for entry_id in page.ids:
-            if (entry := self._read_hit(entry_id)) is not None:
-                snippet, offset = _snippet(entry, 0, 0, ())
-                hits.append(Hit(entry, None, snippet, offset))
-        return tuple(hits), page.total
-
-    def _matching(
-        self, query: Query, filters: Filters, wait_s: float
-    ) -> tuple[tuple[Hit, ...], int, str, int, int]:
-        terms = words.query_terms(query.text)
-        vector, embedder, reason = self._query_vector(query.text, wait_s)
-        # Before the evidence: what gets its vector in between has not counted.
-        backlog = self._index.backlog(embedder.identity) if embedder else 0
-        try:
-            evidence = self._index.evidence(terms, filters, vector)
-        except DimensionMismatchError as error:
-            embedder, reason, backlog = None, str(error), 0
-            evidence = self._index.evidence(terms, filters)
-        if embedder and not evidence.compared and backlog:
-            reason = "no entry that passes has a vector yet"
-        ranked = ranking.rank(
-            evidence,
-            terms,
-            words.title_key(query.text),
-            embedder.baseline if embedder else None,
-        )
-        hits = []
-        for found in ranked[query.offset : query.offset + query.limit]:
-            if (entry := self._read_hit(found.id)) is not None:
-                snippet, offset = _snippet(entry, found.start, found.end, terms)
-                hits.append(Hit(entry, found.score, snippet, offset, found.found_by))
-        return tuple(hits), len(ranked), reason, backlog, evidence.entry_count
-
-    def _query_vector(
-        self, text: str, wait_s: float
-    ) -> tuple[QueryVector | None, Embedder | None, str]:
-        try:
-            embedder = self._loader.get(wait_s)
-        except EmbedderUnavailableError as error:
-            return None, None, error.reason
-        vector = embedder.embed_query(text)
-        return QueryVector(embedder.name, embedder.identity, vector, embedder.floor), embedder, ""
-
-    def _backlog(self) -> int:
-        try:
-            return self._index.backlog(self._loader.get(0.0).identity)
-        except EmbedderUnavailableError:
-            return 0
-
-    def _read_hit(self, entry_id: EntryId) -> Entry | None:
-        """Read an entry that was found; None when it is gone since."""
-        try:
-            return self._store.read(entry_id)
-        except EntryNotFoundError:
-            return None
-        except StorageError as error:
-            created = instant_of(entry_id) or from_milliseconds(0)
-            problem = Problem(error.path, str(error))
-            return Entry(entry_id, "", "", created, problems=(problem,))
 
     def _reindex(self, progress: Progress | None) -> Changes:
         try:
@@ -474,14 +397,6 @@ class Journal:
             problems=tuple(_in_order(found)),
             notices=(*self._notices, notice) if notice else tuple(self._notices),
         )
-
-
-def _snippet(entry: Entry, start: int, end: int, terms: Collection[str]) -> tuple[str, int]:
-    """Return the part of a passage that shows best why it was found, and its offset."""
-    end = min(end or len(entry.body), len(entry.body))
-    start = min(start, end)
-    focus = start + words.locate(entry.body[start:end], terms)
-    return passages.excerpt(entry.body, start, end, focus=focus, width=SNIPPET_WIDTH)
 
 
 def _in_order(problems: Iterable[Problem]) -> list[Problem]:
