@@ -10,6 +10,7 @@ from tests.hosts.scripted import DONE, ScriptedModel, script
 
 NAMES = [f"mcp__journal::journal_{verb}" for verb in ("read", "search", "write")]
 SETTINGS = """
+mcp_optional_startup_grace_ms = 30000 # on a slow machine a server takes longer than one second
 model = "fake-1"
 model_provider = "fake"
 [model_providers.fake]

@@ -308,7 +308,7 @@ def _install_server(
         _run(finding, machine, host.removing, by_hand)
     _run(finding, machine, _expanded(host.adding, command), by_hand)
     now = examine(host, machine, version="")
-    warnings = []
+    warnings = [host.hint] if host.hint else []
     if now.command != command:
         if host.is_tested:
             message = f"{host.name} says that it is done, and {finding.place} hasn't got it"

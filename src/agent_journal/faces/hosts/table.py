@@ -57,6 +57,7 @@ class Host:
         removing: the same to remove it; empty if it can't.
         overwrites: adding replaces a server of the same name, all at once.
         extra: what a server's entry holds there beside its command and arguments.
+        hint: what a person should know who has just installed it; empty for nothing.
         is_tested: the suite installs into the real one.
     """
 
@@ -70,6 +71,7 @@ class Host:
     removing: tuple[str, ...] = ()
     overwrites: bool = False
     extra: tuple[tuple[str, str], ...] = ()
+    hint: str = ""
     is_tested: bool = False
 
 
@@ -105,6 +107,11 @@ HOSTS: tuple[Host, ...] = (
         adding=("mcp", "add", SERVER, "--", COMMAND),
         removing=("mcp", "remove", SERVER),
         overwrites=True,
+        # Seen with 0.171: servers that take longer than 1.0 s to start are missing in turn one.
+        hint=(
+            "Codex waits one second for servers; where its first turn lacks the journal, put "
+            "mcp_optional_startup_grace_ms = 5000 at the head of its config.toml"
+        ),
         is_tested=True,
     ),
     Host(
