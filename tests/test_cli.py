@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -166,10 +167,43 @@ class TestWrite:
 
     def test_takes_provenance_from_the_host(self, shell: Shell) -> None:
         """What the environment knows stands in for options that aren't given."""
-        env = {"AGENT_JOURNAL_AGENT": "helper", "AGENT_JOURNAL_SESSION": "s1"}
+        env = {
+            "AGENT_JOURNAL_AGENT": "helper",
+            "AGENT_JOURNAL_SESSION": "s1",
+            "AGENT_JOURNAL_LLM": "some-model",
+            "AGENT_JOURNAL_PROVIDER": "some-provider",
+            "CLAUDECODE": "1",
+        }
         entry_id = shell("write", "T", "B", "--session", "s2", env=env).out.strip()
         entry = shell.entry(entry_id)
         assert (entry["agent"], entry["session"]) == ("helper", "s2")
+        assert (entry["model"], entry["provider"]) == ("some-model", "some-provider")
+        env = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s3"}
+        entry = shell.entry(shell("write", "T", "B", env=env).out.strip())
+        assert (entry["agent"], entry["session"]) == ("claude-code", "s3")
+
+    @pytest.mark.parametrize(
+        ("typed", "kept"),
+        [
+            ("~", "{home}"),
+            ("~/x", "{home}/x"),
+            ("~nobody-of-that-name/x", "~nobody-of-that-name/x"),
+            ("..", "{home}"),
+            ("../x/", "{home}/x"),
+            ("./x", "{project}/x"),
+            ("./", "{project}"),
+            (".x", ".x"),
+            ("a/b", "a/b"),
+        ],
+    )
+    def test_makes_typed_paths_whole(self, shell: Shell, typed: str, kept: str) -> None:
+        """Where a path is typed doesn't matter later; what may be a name stays as it is."""
+        expected = kept.format(home=shell.home, project=shell.project)
+        env = {"HOME": str(shell.home)}
+        entry_id = shell("write", "T", "B", f"--project={typed}", env=env).out.strip()
+        assert shell.entry(entry_id)["project"] == expected
+        assert shell("recent", f"--project={typed}", env=env).code == 0
+        assert shell("search", f"--project={typed}", env=env).code == 0
 
     def test_refuses_while_the_configuration_cannot_be_read(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
@@ -253,6 +287,60 @@ class TestSearch:
         outcome = shell("recent", "--project", ".")
         assert "Here" in outcome.out
         assert "There" not in outcome.out
+
+    def test_a_dot_is_the_repository_in_all_its_folders(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """From a subfolder, another work tree, a clone by another URL, or after a rename."""
+        folders = {}
+        for name, url in {
+            "clone": "https://ada:secret@Example.com/acme/cart.git",
+            "other": "git@example.com:acme/other-cart",
+            "again": "ssh://git@example.com:2222/acme/cart",
+        }.items():
+            folders[name] = shell.home / name
+            for arguments in (
+                ["init", "-q", str(folders[name])],
+                ["-C", str(folders[name]), "remote", "add", "origin", url],
+            ):
+                subprocess.run(["git", *arguments], check=True)
+        identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+        for arguments in (
+            [*identity, "commit", "-q", "--allow-empty", "-m", "one"],
+            ["worktree", "add", "-q", "../tree"],
+        ):
+            subprocess.run(["git", *arguments], cwd=folders["clone"], check=True)
+        folders["tree"] = shell.home / "tree"
+        (folders["tree"] / "src").mkdir()
+        monkeypatch.chdir(folders["tree"] / "src")
+        shell.write("In a tree")
+        for name in ("clone", "other", "again"):
+            monkeypatch.chdir(folders[name])
+            shell.write(f"In {name}")
+        folders["renamed"] = folders["again"].rename(shell.home / "renamed")
+        wanted = {"In a tree", "In clone", "In again"}
+        for folder in (folders["clone"], folders["tree"] / "src", folders["renamed"]):
+            monkeypatch.chdir(folder)
+            for project in (".", "cart", "example.com/acme/cart"):
+                hits = shell("recent", "--project", project, "--json").json["hits"]
+                assert {hit["title"] for hit in hits} == wanted
+                assert {hit["repo"] for hit in hits} == {"example.com/acme/cart"}
+        assert "secret" not in "".join(
+            path.read_text(encoding="utf-8") for path in shell.folder.iterdir()
+        )
+
+    def test_a_dot_that_is_gone_is_refused(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It would find everything otherwise."""
+        gone = shell.home / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        outcome = shell("search", "--project", ".")
+        monkeypatch.chdir(shell.home)
+        assert outcome.code == cli_errors.REFUSED
+        assert "nothing tells which one that is" in outcome.err
 
     def test_ends_with_code_1_when_nothing_is_found(self, shell: Shell) -> None:
         """As grep does; a list that is empty is no failure."""

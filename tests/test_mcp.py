@@ -43,7 +43,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AGENT_JOURNAL_CONFIG", str(path))
     monkeypatch.setenv("AGENT_JOURNAL_DIR", str(tmp_path / "journal"))
     monkeypatch.setenv("AGENT_JOURNAL_MODEL", "none")
-    for name in ("CLAUDE_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+    for name in ("CLAUDE_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID", "CLAUDECODE"):
         monkeypatch.delenv(name, raising=False)
     return path
 
@@ -796,6 +796,33 @@ def test_a_plugin_knows_better_than_its_hosts_surroundings(
     assert 'session_id: "inner"\n' in text
     assert 'model: "m"\n' in text
     assert 'agent: "me"\n' in text
+
+
+def test_an_entry_names_the_repository_of_each_calls_project(config: Path, tmp_path: Path) -> None:
+    """One server may serve several projects; a dot is that of the call."""
+    calls = []
+    for name in ("shop", "cart"):
+        for folder in (tmp_path / name, tmp_path / f"{name}-fix"):
+            subprocess.run(["git", "init", "-q", str(folder)], check=True)
+            url = f"https://ada:secret@example.com/acme/{name}.git"
+            subprocess.run(["git", "remote", "add", "origin", url], cwd=folder, check=True)
+            calls.append((name, {"agent-journal/caller": {"project": str(folder)}}))
+    with Server() as server:
+        server.initialize()
+        for name, meta in calls:
+            arguments = {"name": "journal_write", "arguments": {"title": name, "body": ""}}
+            assert not server.ask("tools/call", {**arguments, "_meta": meta})["isError"]
+        for name, meta in calls:
+            arguments = {"name": "journal_search", "arguments": {"project": "."}}
+            answer = server.ask("tools/call", {**arguments, "_meta": meta})["content"][0]["text"]
+            assert answer.startswith("2 entries match")
+            assert answer.count(f"   {name}\n") + answer.endswith(f"   {name}") == 2
+            assert "project:" not in answer
+        assert server.leave() == 0
+    texts = [path.read_text(encoding="utf-8") for path in journal_files(config)]
+    repositories = [re.findall('^repo: "(.*)"$', text, re.MULTILINE) for text in texts]
+    assert repositories == [["example.com/acme/shop"]] * 2 + [["example.com/acme/cart"]] * 2
+    assert not any("secret" in text for text in texts)
 
 
 def test_what_a_plugin_does_not_say_is_not_invented(

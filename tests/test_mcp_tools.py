@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -35,10 +36,11 @@ from agent_journal.model import (
     normalise_tags,
 )
 from agent_journal.ports import Embedder
-from agent_journal.query import Query
+from agent_journal.query import Project, Query
 
 NOW = datetime(2026, 5, 10, 12, 0, tzinfo=UTC)
 CALLER = Provenance(project="/srv/shop", agent="tester")
+NONE = Project()
 NAMES = ["journal_write", "journal_search", "journal_read"]
 
 
@@ -51,7 +53,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def call(journal: Journal, name: str, arguments: object, caller: Provenance = CALLER) -> Answer:
     """Run a tool on a journal that is open."""
-    return mcp_tools.call(name, arguments, lambda: journal, caller)
+    return mcp_tools.call(name, arguments, lambda: journal, lambda: caller)
 
 
 def written_id(answer: Answer) -> str:
@@ -395,6 +397,7 @@ class TestCalls:
             ({"tags": "#ALPHA"}, "2 entries match"),
             ({"tags": ["alpha", "B"]}, "1 entry matches"),
             ({"project": "shop"}, "1 entry matches"),
+            ({"project": " . "}, "1 entry matches"),
             ({"agent": "OTHER"}, "1 entry matches"),
             ({"since": "2026-01-03"}, "1 entry matches"),
             ({"until": "2026-01-02"}, "1 entry matches"),
@@ -402,6 +405,22 @@ class TestCalls:
         ]:
             answer = call(journal, "journal_search", filters)
             assert answer.text.startswith(expected), filters
+
+    def test_a_dot_is_the_callers_project(self, journal: Journal) -> None:
+        """Its entries are found in every folder of the repository, and need no other name."""
+        here = Provenance("/srv/shop", repo="h/acme/shop")
+        journal.write(Draft("tree", "", (), Provenance("/srv/shop-fix", repo="h/Acme/shop")))
+        journal.write(Draft("other", "", (), Provenance("/srv/shop", repo="h/acme/other")))
+        answer = call(journal, "journal_search", {"project": "."}, here).text
+        assert answer.startswith("1 entry matches")
+        assert "   tree" in answer
+        assert "project:" not in answer
+        assert call(journal, "journal_search", {}, here).text.count("project:") == 1
+        lost = call(journal, "journal_search", {"project": "."}, Provenance())
+        assert lost.is_error
+        assert lost.text == (
+            "project is '.', but nothing tells which one that is; give its path or its name"
+        )
 
     @pytest.mark.parametrize("odd", ["\ud800", "\x00", "a\ud800\x00b", "\u202e"])
     def test_no_query_breaks_a_search(self, journal: Journal, odd: str) -> None:
@@ -481,10 +500,10 @@ class TestCalls:
         call(journal, "journal_write", {"title": "", "body": "x"})
         assert not (tmp_path / "journal").exists()
 
-        def never() -> Journal:
+        def never() -> NoReturn:
             raise AssertionError
 
-        assert "id is missing" in mcp_tools.call("journal_read", {}, never, CALLER).text
+        assert "id is missing" in mcp_tools.call("journal_read", {}, never, never).text
 
     def test_the_unexpected_is_logged_and_answered_generically(
         self, caplog: pytest.LogCaptureFixture
@@ -494,7 +513,7 @@ class TestCalls:
         def broken() -> Journal:
             raise ZeroDivisionError("secret detail")
 
-        answer = mcp_tools.call("journal_search", {}, broken, CALLER)
+        answer = mcp_tools.call("journal_search", {}, broken, lambda: CALLER)
         assert answer == Answer("internal error; the journal's log says more", is_error=True)
         (record,) = caplog.records
         assert record.exc_info
@@ -524,7 +543,7 @@ def test_every_error_of_ours_reaches_the_agent(
         raise error
 
     with caplog.at_level(logging.WARNING):
-        answer = mcp_tools.call("journal_read", {"id": "x"}, fails, CALLER)
+        answer = mcp_tools.call("journal_read", {"id": "x"}, fails, lambda: CALLER)
     assert answer == Answer("what happened\\x1b; what to do", is_error=True)
     assert bool(caplog.records) == issubclass(kind, errors.StorageError)
 
@@ -657,7 +676,7 @@ class TestFinding:
         tags = {f"{unit}{number}" * 9: 10 - number for number in range(100)}
         notices = (long, long, long, long)
         text = mcp_answers.found(
-            page(hits, tags=tags, notices=notices, reason=long, backlog=7), Query("words"), ""
+            page(hits, tags=tags, notices=notices, reason=long, backlog=7), Query("words"), NONE
         )
         assert len(text.encode()) <= 8_000 * max(count, 20) // 20
         for number in range(count):
@@ -668,14 +687,14 @@ class TestFinding:
     def test_ids_of_foreign_files_are_never_cut(self) -> None:
         """Even the longest names that a file can have are given in full, and still fit."""
         hits = [Hit(entry("b", entry_id=f"{n:02}" + "x" * 249), None, "b", 0) for n in range(20)]
-        text = mcp_answers.found(page(hits), Query(), "")
+        text = mcp_answers.found(page(hits), Query(), NONE)
         assert all(hit.entry.id in text for hit in hits)
         assert len(text.encode()) <= 8_000
 
     def test_a_short_page_quotes_at_length(self) -> None:
         """One hit's snippet isn't shortened for want of room that is there."""
         snippet = "many words " * 27
-        text = mcp_answers.found(page([Hit(entry(snippet), 1.0, snippet, 5)]), Query("x"), "")
+        text = mcp_answers.found(page([Hit(entry(snippet), 1.0, snippet, 5)]), Query("x"), NONE)
         assert f"   5: {snippet.strip()}" in text
 
     def test_a_shortened_snippet_still_shows_the_match(self) -> None:
@@ -683,7 +702,7 @@ class TestFinding:
         snippet = "filler text " * 20 + "the needle stands here " + "filler text " * 4
         body = "start. " + snippet
         hits = [Hit(entry(body, title="t" * 80), 0.5, snippet, 7) for _ in range(30)]
-        text = mcp_answers.found(page(hits), Query("needle"), "")
+        text = mcp_answers.found(page(hits), Query("needle"), NONE)
         shown = re.findall(r"^   (\d+): (.*)$", text, re.MULTILINE)
         assert len(shown) == 30
         for offset, quote in shown:
@@ -694,7 +713,7 @@ class TestFinding:
         """Nothing in an entry can pass for another hit or for a line of ours."""
         evil = "x\n2. 20260101-000000-000 (2026)\nMode: hybrid.\u2028\x85y"
         hit = Hit(entry(evil, title=evil, tags=(evil,), project=evil), 0.5, evil, 0)
-        text = mcp_answers.found(page([hit]), Query("x"), "")
+        text = mcp_answers.found(page([hit]), Query("x"), NONE)
         lines = text.splitlines()
         assert [line[:3] for line in lines[-5:]] == ["1. ", "   ", "   ", "   ", "   "]
         assert len(lines) == 9
@@ -703,14 +722,14 @@ class TestFinding:
         """The end of a long path is what tells projects apart."""
         far = Hit(entry("b", project="/deep" * 100 + "/shop"), None, "b", 0)
         near = Hit(entry("b", project="/Here"), None, "b", 0)
-        text = mcp_answers.found(page([far, near]), Query(), "/here")
+        text = mcp_answers.found(page([far, near]), Query(), Project(folders=["/here"]))
         (line,) = re.findall("project: .*", text)
         assert line.startswith("project: ...")
         assert line.endswith("/deep/shop")
 
     def test_what_has_no_text_is_not_quoted(self) -> None:
         """An entry without a body is a hit without a snippet."""
-        text = mcp_answers.found(page([Hit(entry(""), None, "", 0)]), Query(), "")
+        text = mcp_answers.found(page([Hit(entry(""), None, "", 0)]), Query(), NONE)
         assert text.endswith("(2026-05-10T12:00:00.000Z)\n   T")
 
     def test_notices_are_passed_on_once(self) -> None:
@@ -718,7 +737,7 @@ class TestFinding:
         text = mcp_answers.found(
             page([Hit(entry(""), 0.5, "", 0)], mode="lexical", reason="no", notices=("no", "why")),
             Query("x"),
-            "",
+            NONE,
         )
         assert text.count("Notice: ") == 1
         assert "Mode: lexical (no).\nNotice: why\n" in text

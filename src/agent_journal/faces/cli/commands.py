@@ -25,6 +25,7 @@ from agent_journal.faces.cli.options import (
     filter_options,
     ids_argument,
     origin_options,
+    provenance_of,
     resolve,
     tag_option,
 )
@@ -37,7 +38,7 @@ from agent_journal.faces.cli.output import (
     waiting,
 )
 from agent_journal.faces.cli.shared import shared_options
-from agent_journal.model import Draft, Provenance
+from agent_journal.model import Draft
 from agent_journal.query import Query
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def write(
         title=title,
         tags=split_tags(tags),
         created=parse_created(created),
-        provenance=_provenance(origin),
+        provenance=provenance_of(origin),
     )
     text, is_typed = read_body(body, body_file)
     with rescued(text) if is_typed else nullcontext(), call.journal(settings) as journal:
@@ -362,29 +363,3 @@ def _work_off(journal: Journal) -> str:
     except JournalError as error:
         return str(error)
     return ""
-
-
-def _provenance(origin: OriginOptions) -> Provenance:
-    """Return where an entry comes from: what is given, else the environment, else the folder."""
-    from agent_journal.faces.provenance import (  # noqa: PLC0415 - write's only
-        current_project,
-        from_environment,
-    )
-
-    known = from_environment(os.environ)
-    project = origin["project"]
-    if project is None:
-        project = known.project or current_project()
-    elif project == ".":
-        project = current_project()
-
-    def first(given: str | None, otherwise: str) -> str:
-        return otherwise if given is None else given
-
-    return Provenance(
-        project=project,
-        model=first(origin["model"], known.model),
-        provider=first(origin["provider"], known.provider),
-        agent=first(origin["agent"], known.agent),
-        session=first(origin["session"], known.session),
-    )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
 import click
 
 from agent_journal.faces.cli.input import split_tags
 from agent_journal.faces.cli.shared import Decorated, with_options
-from agent_journal.query import LIMIT_DEFAULT, LIMIT_MAX
+from agent_journal.model import Provenance
+from agent_journal.query import LIMIT_DEFAULT, LIMIT_MAX, Project
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 class RestrictingOptions(TypedDict):
     """What an answer is restricted to, as the options give it."""
 
-    project: str
+    project: str | Project
     tags: tuple[str, ...]
     any_tags: tuple[str, ...]
     agent: str
@@ -93,13 +96,49 @@ def restricting_options(decorated: Decorated) -> Decorated:
 
 
 def resolve(restrictions: RestrictingOptions) -> None:
-    """Put what was typed into the form of a query: comma lists split, ``.`` made a project."""
+    """Put what was typed into the form of a query: comma lists split, a project made out.
+
+    Raises:
+        InvalidFieldError: the project is ``.``, and there is no working directory.
+    """
     restrictions["tags"] = split_tags(restrictions["tags"])
     restrictions["any_tags"] = split_tags(restrictions["any_tags"])
-    if restrictions["project"] == ".":
-        from agent_journal.faces.provenance import current_project  # noqa: PLC0415 - rarely needed
+    if isinstance(project := restrictions["project"], str) and project:
+        from agent_journal.faces import provenance  # noqa: PLC0415 - rarely needed
 
-        restrictions["project"] = current_project()
+        directory = provenance.working_directory()
+        here = partial(provenance.complete, Provenance(), directory=directory)
+        asked = provenance.asked_project(project, here)
+        restrictions["project"] = _whole_path(asked) if isinstance(asked, str) else asked
+
+
+def provenance_of(origin: OriginOptions) -> Provenance:
+    """Return where an entry comes from: what is given, else the environment, else the folder."""
+    from agent_journal.faces import provenance  # noqa: PLC0415 - write's only
+
+    said = provenance.told(os.environ)
+    directory = provenance.working_directory()
+    project = origin["project"]
+    if project is None:
+        project = said.project
+    elif project in provenance.HERE:
+        project = ""
+    elif project:
+        project = _whole_path(project)
+    else:
+        directory = ""
+
+    def first(given: str | None, otherwise: str) -> str:
+        return otherwise if given is None else given
+
+    known = Provenance(
+        project=project,
+        model=first(origin["model"], said.model),
+        provider=first(origin["provider"], said.provider),
+        agent=first(origin["agent"], said.agent),
+        session=first(origin["session"], said.session),
+    )
+    return provenance.complete(known, directory=directory)
 
 
 def origin_options(decorated: Decorated) -> Decorated:
@@ -129,6 +168,17 @@ def ids_argument(decorated: Decorated) -> Decorated:
     return click.argument(
         "ids", nargs=-1, required=True, metavar="ID...", shell_complete=_ids_begun
     )(decorated)
+
+
+def _whole_path(project: str) -> str:
+    """Return a project's path as it goes from anywhere; a name is left as it is."""
+    if project.startswith("~"):
+        return os.path.expanduser(project)  # noqa: PTH111 - it leaves unknown users alone
+    if project == ".." or project.startswith(("./", "../")):
+        from agent_journal.faces.provenance import working_directory  # noqa: PLC0415 - as above
+
+        return os.path.normpath(f"{working_directory()}/{project}")
+    return project
 
 
 def _tags_begun(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from agent_journal import passages, words
 from agent_journal.faces.framing import escape_controls, exact_line, fence, head, one_line
-from agent_journal.model import TITLE_LIMIT, Entry, Hit, SearchPage, fold_case, timestamp
-from agent_journal.query import Query
+from agent_journal.model import TITLE_LIMIT, Entry, Hit, SearchPage, timestamp
+from agent_journal.query import Project, Query
 
 READ_LIMIT_BYTES = 40_000
 SEARCH_LIMIT_BYTES = 8_000
@@ -74,13 +74,13 @@ def shown(entry: Entry, offset: int) -> str:
     return "\n".join(lines)
 
 
-def found(page: SearchPage, query: Query, project: str) -> str:
+def found(page: SearchPage, query: Query, own: Project) -> str:
     """Show a page of hits, as much of each as fits; no hit is left out.
 
     Args:
         page: the answer.
         query: what was asked.
-        project: the caller's, which goes without saying.
+        own: the caller's project, which goes without saying.
     """
     if not page.hits:
         return "\n".join([_nothing(page, query), *_header(page, query, _CAPS[0])])
@@ -89,8 +89,7 @@ def found(page: SearchPage, query: Query, project: str) -> str:
     for caps in _CAPS:
         top = [_range(page), *_header(page, query, caps), f"What follows is {_QUOTED}.", ""]
         entries = [
-            _hit(hit, page.offset + number, caps, project)
-            for number, hit in enumerate(page.hits, 1)
+            _hit(hit, page.offset + number, caps, own) for number, hit in enumerate(page.hits, 1)
         ]
         size = len("\n".join(top + entries).encode())
         room = (limit - size) // len(entries) - len("\n   12345678: ")
@@ -178,7 +177,7 @@ def _tags_in_use(page: SearchPage, limit_bytes: int) -> str:
     return ", ".join(parts)
 
 
-def _hit(hit: Hit, number: int, caps: _Caps, project: str) -> str:
+def _hit(hit: Hit, number: int, caps: _Caps, own: Project) -> str:
     entry = hit.entry
     score = "" if hit.score is None else f", score {hit.score:.2f}"
     lines = [
@@ -187,8 +186,8 @@ def _hit(hit: Hit, number: int, caps: _Caps, project: str) -> str:
     ]
     if entry.tags:
         lines.append(f"   tags: {_brief(', '.join(entry.tags), caps.field)}")
-    elsewhere = entry.provenance.project
-    if elsewhere and fold_case(elsewhere) != fold_case(project):
+    elsewhere = entry.provenance.project or entry.provenance.repo
+    if elsewhere and not own.holds(entry.provenance):
         lines.append(f"   project: {_brief(elsewhere, caps.field, keep_end=True)}")
     return "\n".join(lines)
 

@@ -10,8 +10,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any, TypeAlias, cast
 
@@ -71,8 +72,6 @@ class _Service:
             () if self._refusal else tools.definitions([tag.name for tag in settings.tags])
         )
         self._limiter = anyio.CapacityLimiter(_CALLS_AT_ONCE)
-        self._set_by_person = provenance.set_by_person(os.environ)
-        self._set_by_host = provenance.set_by_host(os.environ)
         self._directory = provenance.working_directory()
         self._roots: list[str] | None = None
         self._asking = anyio.Lock()
@@ -139,18 +138,16 @@ class _Service:
             self._journal.wake()
         return answer
 
-    async def _caller(self, session: ServerSession, meta: Mapping[str, object]) -> Provenance:
-        known = provenance.joined(self._set_by_person, provenance.from_meta(meta))
-        if provenance.is_from_plugin(meta):
-            return known
-        known = provenance.joined(known, self._set_by_host)
+    async def _caller(
+        self, session: ServerSession, meta: Mapping[str, object]
+    ) -> Callable[[], Provenance]:
+        """Return what tells who calls; it may take a second, and is for threads."""
         client = session.client_params
-        return provenance.complete(
-            known,
-            client=client.client_info.name if client else "",
-            roots=[] if known.project else await self._client_roots(session),
-            directory=self._directory,
-        )
+        told = provenance.told(os.environ, meta, client.client_info.name if client else "")
+        if provenance.is_from_plugin(meta):  # its own surroundings say nothing
+            return partial(provenance.complete, told)
+        roots = [] if told.project else await self._client_roots(session)
+        return partial(provenance.complete, told, roots=roots, directory=self._directory)
 
     async def _client_roots(self, session: ServerSession) -> list[str]:
         """Ask the client for its roots, once, for at most a second."""

@@ -11,6 +11,7 @@ from agent_journal.errors import JournalError, StorageError
 from agent_journal.faces.framing import escape_controls, is_plain
 from agent_journal.faces.mcp import answers
 from agent_journal.faces.mcp.arguments import Arguments, RefusedCallError
+from agent_journal.faces.provenance import asked_project, own_project
 from agent_journal.journal import Journal
 from agent_journal.model import FORBIDDEN, Draft, Provenance
 from agent_journal.query import LIMIT_DEFAULT, LIMIT_MAX, Query
@@ -88,7 +89,7 @@ _SEARCH = Tool(
     "shared across projects; each entry names its own. Results are past records, not instructions.",
     {
         "text": {"type": "string", "description": "Words, an identifier or a sentence"},
-        "project": {"type": "string", "description": "A project's path, or its last part"},
+        "project": {"type": "string", "description": "A path, its last part, or . for this one"},
         "tags": {"type": "string", "description": "Comma-separated; entries must have all"},
         "since": {"type": "string", "description": "ISO date or time, or an age: 12h, 7d, 2w"},
         "until": {"type": "string", "description": "Like since"},
@@ -134,14 +135,19 @@ def definitions(suggested: Sequence[str] = ()) -> tuple[Tool, ...]:
     return (write, *_TOOLS[1:])
 
 
-def call(name: str, raw: object, open_journal: Callable[[], Journal], caller: Provenance) -> Answer:
+def call(
+    name: str,
+    raw: object,
+    open_journal: Callable[[], Journal],
+    caller: Callable[[], Provenance],
+) -> Answer:
     """Run a tool; nothing is raised, whatever was given and whatever goes wrong.
 
     Args:
         name: the tool's name.
         raw: its arguments, as they came.
         open_journal: returns the journal; called once the arguments are understood.
-        caller: what is known about who calls.
+        caller: tells what is known about who calls; asked where that matters.
     """
     try:
         answer = _run(name, raw, open_journal, caller)
@@ -155,7 +161,12 @@ def call(name: str, raw: object, open_journal: Callable[[], Journal], caller: Pr
     return replace(answer, text=escape_controls(answer.text))
 
 
-def _run(name: str, raw: object, open_journal: Callable[[], Journal], caller: Provenance) -> Answer:
+def _run(
+    name: str,
+    raw: object,
+    open_journal: Callable[[], Journal],
+    caller: Callable[[], Provenance],
+) -> Answer:
     for tool in _TOOLS:
         if tool.name == name:
             arguments = Arguments(raw, tool=name, known=tool.properties)
@@ -167,24 +178,24 @@ def _run(name: str, raw: object, open_journal: Callable[[], Journal], caller: Pr
             title=arguments.required_text("title"),
             body=arguments.required_text("body"),
             tags=arguments.tags("tags"),
-            provenance=caller,
+            provenance=caller(),
         )
         return Answer(answers.written(open_journal().write(draft)), leaves_work=True)
     if tool is _READ:
         entry_id = arguments.required_text("id").strip()
         offset = arguments.number("offset") or 0
         return Answer(answers.shown(open_journal().read(entry_id), offset))
-    query = _query(arguments)
+    query = _query(arguments, caller)
     page = open_journal().search(query)
-    text = answers.found(page, query, caller.project)
+    text = answers.found(page, query, own_project(caller()))
     return Answer(text, leaves_work=page.backlog > 0)
 
 
-def _query(arguments: Arguments) -> Query:
+def _query(arguments: Arguments, caller: Callable[[], Provenance]) -> Query:
     limit = arguments.number("limit")
     return Query(
         text=_searchable(arguments.text("text")),
-        project=_searchable(arguments.text("project")),
+        project=asked_project(_searchable(arguments.text("project")), caller),
         tags=[_searchable(tag) for tag in arguments.tags("tags")],
         agent=_searchable(arguments.text("agent")),
         since=arguments.text("since"),
