@@ -35,14 +35,20 @@ class Desk:
         *,
         typed: str = "",
         environ: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> str:
-        """Run a program in the project to its successful end; return what it printed."""
+        """Run a program to its successful end, in the project unless a folder is given.
+
+        Returns:
+            What it printed.
+        """
+        folder = folder or self.project
         path = f"{self.programs}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             words,
             input=typed,
-            cwd=self.project,
-            env={**os.environ, "PATH": path, "PWD": str(self.project), **(environ or {})},
+            cwd=folder,
+            env={**os.environ, **(environ or {}), "PATH": path, "PWD": str(folder)},
             capture_output=True,
             encoding="utf-8",
             timeout=BOUND_S,
