@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from tests.hosts.scripted import ScriptedModel
+
+from agent_journal.faces.hosts.plugin import stamped
 
 Json = dict[str, Any]
 
@@ -73,19 +74,16 @@ class OpenCode:
         """Where it is configured."""
         return self.home / ".config" / "opencode"
 
-    def add_plugin(
-        self, command: Sequence[str] = COMMAND, *, folder: Path | None = None, limit: str = ""
-    ) -> Path:
+    def add_plugin(self, command: Sequence[str] = COMMAND, *, folder: Path | None = None) -> Path:
         """Put our plugin where OpenCode finds it, as `install` does; return its path.
 
         Args:
             command: what starts the server.
             folder: the configuration folder, if not the one of this home.
-            limit: milliseconds after which a call is given up.
         """
         path = (folder or self.folder) / "plugin" / "agent-journal.js"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(stamped(command, limit=limit), encoding="utf-8")
+        path.write_text(stamped(command, "0.1.0"), encoding="utf-8")
         return path
 
     def environment(self, project: Path) -> dict[str, str]:
@@ -138,16 +136,6 @@ class OpenCode:
                 process.kill()
         assert process.returncode == 0, log[-4000:]
         return Run(output, log)
-
-
-def stamped(command: Sequence[str], *, limit: str = "") -> str:
-    """Return the plugin's text with the command that starts the server in it."""
-    text = resources.files("agent_journal.faces").joinpath("opencode.js").read_text("utf-8")
-    changes = {'["agent-journal", "mcp"]': json.dumps(list(command)), "60_000": limit or "60_000"}
-    for old, new in changes.items():
-        assert text.count(f" = {old}\n") == 1
-        text = text.replace(f" = {old}\n", f" = {new}\n")
-    return text
 
 
 def _model(name: str) -> Json:

@@ -21,8 +21,8 @@ class Connection {
     this.lastId = 0
     this.complaint = "" // the last line of stderr
     this.child = spawn(COMMAND[0], COMMAND.slice(1), { cwd: homedir() })
-    this.child.on("error", (error) => this.end(`it can't be started (${error.message})`))
-    this.child.on("close", (code, signal) => this.end(`it has ended (${signal ?? code})`))
+    this.child.on("error", (error) => this.end(`can't be started (${error.message})`))
+    this.child.on("close", (code, signal) => this.end(`has ended (${signal ?? code})`))
     this.child.stdin.on("error", () => {}) // it has ended, which "close" tells
     eachLine(this.child.stdout, (line) => this.receive(line))
     eachLine(this.child.stderr, (line) => {
@@ -74,7 +74,7 @@ class Connection {
   }
 
   end(reason) {
-    this.ended ??= `the journal's server is gone: ${reason} ${this.complaint}`.trim()
+    this.ended ??= [`the journal's server ${reason}`, this.complaint].filter(Boolean).join(": ")
     for (const asked of this.waiting.values()) asked.reject(new Error(this.ended))
   }
 }
@@ -141,7 +141,7 @@ export const AgentJournal = async ({ client, directory, worktree }) => {
     },
   }
   const tools = await journal.tools(client).catch((error) => {
-    journal.say(client, `no tools are offered: ${error.message}`)
+    journal.say(client, `agent-journal offers no tools: ${error.message}`)
     return []
   })
   if (tools.length === 0) return hooks
