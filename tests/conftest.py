@@ -43,10 +43,13 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def home(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give each test, and the programs it starts, an empty home and none of our variables."""
+    """Give each test, and the programs it starts, an empty home and none of our variables.
+
+    None of git's either: in a hook they speak of a repository that tests must not touch.
+    """
     folder = homes / str(next(_numbers))
     folder.mkdir()
-    for name in [name for name in os.environ if name.startswith("AGENT_JOURNAL_")]:
+    for name in [name for name in os.environ if name.startswith(("AGENT_JOURNAL_", "GIT_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(folder))
     for name, place in _XDG.items():
