@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agent_journal.errors import JournalError
     from agent_journal.journal import Journal
     from agent_journal.model import Draft, Entry, EntryId, Hit, Provenance, SearchPage
-    from agent_journal.query import Query
+    from agent_journal.query import Project, Query
 
 __all__ = [
     "Draft",
@@ -24,6 +24,7 @@ __all__ = [
     "Hit",
     "Journal",
     "JournalError",
+    "Project",
     "Provenance",
     "Query",
     "SearchPage",
@@ -34,6 +35,7 @@ _HOMES = {
     "open_journal": "assembly",
     "JournalError": "errors",
     "Journal": "journal",
+    "Project": "query",
     "Query": "query",
 }
 
