@@ -146,6 +146,9 @@ def test_what_is_nowhere_else_has_no_name(url: str) -> None:
         "ada:secret@example.com:acme/shop",
         "ssh://ada:secret%2F@example.com:acme/shop",
         "https://ada:secret",
+        "https://ada:12/secret?x@example.com/acme/shop",
+        "https://ada:12/secret#x%40example.com/acme/shop",
+        "ada:secret?x@example.com:acme/shop",
         "https://example.com/%61da%3Asecret%40example.com/shop",
     ],
 )

@@ -85,9 +85,8 @@ def normalised(url: str) -> str:
     scheme, is_url, rest = url.strip().partition("://")
     if is_url:
         authority, _, path = rest.partition("/")
-        path = unquote(_without_query(path))
     elif parts := _SCP.fullmatch(scheme):
-        authority, path = parts[1], _without_query(parts[2])
+        authority, path = parts[1], parts[2]
         if "@" in authority or not _HOST.fullmatch(authority.lower()):
             authority = authority.strip("[]")  # around a port: [git@host:22]:path
     else:
@@ -95,7 +94,10 @@ def normalised(url: str) -> str:
     host = _HOST.fullmatch(authority.rpartition("@")[2].lower())
     if not host or (is_url and scheme.lower() not in _SCHEMES):
         return ""
-    return _joined(host[1].rstrip("."), path)
+    if "@" in unquote(path):  # before it stands a user, or the end of a password with a slash
+        return ""
+    path = re.split("[?#]", path, maxsplit=1)[0]
+    return _joined(host[1].rstrip("."), unquote(path) if is_url else path)
 
 
 def _joined(host: str, path: str) -> str:
@@ -108,14 +110,9 @@ def _joined(host: str, path: str) -> str:
     if host == "dev.azure.com":
         path = path.replace("/_git/", "/", 1)
     name = f"{host}/{path}"
-    # Before an @ stands a user or the end of a password, wherever a broken URL has it. Before a
-    # second colon stands a program that git would run.
-    is_odd = "@" in path or path.startswith(":") or not is_plain(name)
-    return name if path and not is_odd and len(name) <= _LENGTH_LIMIT else ""
-
-
-def _without_query(path: str) -> str:
-    return re.split("[?#]", path, maxsplit=1)[0]
+    # Before a second colon stands a program that git would run.
+    is_odd = path.startswith(":") or not is_plain(name) or len(name) > _LENGTH_LIMIT
+    return name if path and not is_odd else ""
 
 
 @lru_cache(_FOLDERS_KEPT)
@@ -129,8 +126,9 @@ def _read(folder: str) -> str:
 
 
 def _is_bare(folder: str) -> bool:
-    with suppress(OSError, ValueError):
-        return folder[:1] == "/" and {"HEAD", "objects", "refs"} <= set(os.listdir(folder))  # noqa: PTH208 - as above
+    parts = ("HEAD", "objects", "refs")
+    with suppress(ValueError):  # a name that no file can have
+        return folder[:1] == "/" and all(os.path.lexists(f"{folder}/{part}") for part in parts)
     return False
 
 
