@@ -37,7 +37,7 @@ _CARRIED = (
 
 
 @click.command(
-    epilog="\b\nHosts: " + ", ".join(host.key for host in HOSTS) + "\n\n\b\nExamples:\n"
+    epilog=f"Hosts: {', '.join(host.key for host in HOSTS)}\n\n\b\nExamples:\n"
     "  agent-journal install opencode\n"
     "  agent-journal install claude-code\n"
     "  agent-journal install cursor --print\n"
@@ -65,7 +65,7 @@ def install(
 ) -> int:
     """Give an agent's host the journal, and turn the journal on.
 
-    Where the journal is, if this call is given that, the host is told as well.
+    --journal, --config, --index and --embedding-model, if given, go to the host's server, too.
     """
     call = Call(context)
     settings = call.settings(quiet=True)
@@ -111,7 +111,7 @@ def install(
 
 
 @click.command(
-    epilog="\b\nHosts: " + ", ".join(host.key for host in HOSTS) + "\n\n\b\nExamples:\n"
+    epilog=f"Hosts: {', '.join(host.key for host in HOSTS)}\n\n\b\nExamples:\n"
     "  agent-journal uninstall opencode\n"
     "  agent-journal uninstall codex\n"
 )

@@ -33,7 +33,6 @@ VALUE_WIDTH = 2_000
 _WORD = re.compile(r"\S+")
 _SCORE_WIDTH = 6
 _HOST_WIDTH = 16
-_STATE_WIDTH = 15
 _STATE_STYLES = {
     "installed": "green",
     "out of date": "yellow",
@@ -165,15 +164,18 @@ def changes_lines(changes: Changes, *, embedded: int, reason: str) -> Iterator[L
 
 
 def finding_lines(findings: Iterable[Finding]) -> Iterator[Line]:
-    """Lay out how the journal stands in each host, one to a line."""
+    """Lay out how the journal stands in each host; those that aren't there come last, in a line."""
+    missing = []
     for finding in findings:
-        text = one_line(finding.reason or _whereabouts(finding), VALUE_WIDTH)
-        state = (
-            f"{finding.state:<{_STATE_WIDTH if text else 0}}",
-            _STATE_STYLES.get(finding.state, "dim"),
-        )
-        name = (f"{finding.host.key:<{_HOST_WIDTH}}", "bold" if finding.program else "")
-        yield Line((name, state, *([(text, "")] if text else [])), hang=_HOST_WIDTH + _STATE_WIDTH)
+        if finding.state == "not found":
+            missing.append(finding.host.key)
+            continue
+        style = _STATE_STYLES.get(finding.state, "")
+        yield _line((f"{finding.host.key:<{_HOST_WIDTH}}", "bold"), (finding.state, style))
+        for fact in _facts_of(finding):
+            yield Line(((one_line(fact, VALUE_WIDTH), "dim"),), indent=2, hang=2)
+    if missing:
+        yield _line((f"not found: {', '.join(missing)}", "dim"))
 
 
 def outcome_lines(outcome: Outcome) -> Iterator[Line]:
@@ -231,11 +233,13 @@ def marked(text: str, wanted: frozenset[str]) -> list[Segment]:
     return [segment for segment in [*segments, (text[end:], "")] if segment[0]]
 
 
-def _whereabouts(finding: Finding) -> str:
-    if not finding.command:
-        return finding.program
-    starts = " ".join(finding.command)
-    return " ".join(filter(None, (str(finding.place), finding.version, f"starts {starts}")))
+def _facts_of(finding: Finding) -> Iterator[str]:
+    if finding.reason:
+        yield finding.reason
+    elif finding.command:
+        yield str(finding.place)
+    if finding.command:
+        yield f"starts {' '.join(finding.command)}"
 
 
 def _heading(page: SearchPage, *, is_ranked: bool) -> str:

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from agent_journal.errors import HostError
 from agent_journal.faces.hosts.table import Host, Machine
@@ -29,29 +31,49 @@ def run(
         HostError: it can't be started, or takes too long.
     """
     with tempfile.TemporaryFile() as output:  # a pipe could be held open by what it leaves behind
+        process = None
         try:
-            process = subprocess.Popen(  # noqa: S603 - the host's program, as PATH has it
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=machine.home if machine.home.is_dir() else "/",
-                env={**machine.environ, "PWD": str(machine.home)},
-                start_new_session=True,
-            )
+            with _interrupted_later():
+                process = subprocess.Popen(  # noqa: S603 - the host's program, as PATH has it
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=machine.home if machine.home.is_dir() else "/",
+                    env={**machine.environ, "PWD": str(machine.home)},
+                    start_new_session=True,
+                )
+            code = process.wait(limit_s)
         except OSError as error:
             raise HostError(host.key, f"{words[0]} can't be started: {error.strerror}") from None
-        try:
-            code = process.wait(limit_s)
-        except BaseException as error:  # Ctrl-C too: in a session of its own it would go on
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
+        except subprocess.TimeoutExpired:
             message = f"{' '.join(words[:3])} ... has not ended after {limit_s:.0f} s"
             raise HostError(host.key, message) from None
+        finally:
+            if process is not None and process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         output.seek(0)
         return code, output.read(1024 * 1024).decode("utf-8", "replace")
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Let Ctrl-C take effect only at the block's end: a program being started could get lost.
+
+    It would go on, since the terminal's signal doesn't reach its session.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # which alone gets signals
+        return
+    held: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if held:
+        signal.raise_signal(signal.SIGINT)
 
 
 def gist(output: str) -> str:
