@@ -287,8 +287,8 @@ def reindex(context: click.Context) -> int:
 
 @commands.command(
     epilog="\b\nExamples:\n"
-    "  claude mcp add journal -- agent-journal mcp\n"
-    "  codex mcp add journal -- agent-journal mcp\n"
+    "  agent-journal install claude-code    lets Claude Code start it\n"
+    "  agent-journal install zed --print    shows what lets Zed do so\n"
 )
 @shared_options(listed=False)
 @click.pass_context
