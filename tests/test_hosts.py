@@ -158,6 +158,11 @@ class TestCommand:
         monkeypatch.chdir(bin_folder.parent)
         for started_as in (str(link), "bin/agent-journal", "agent-journal"):
             assert host_command.running_program(started_as) == (str(link),)
+        tool = program(bin_folder.parent, "agent-journal", "exit 0")
+        assert host_command.running_program(str(tool)) == (str(tool),)
+        link.unlink()
+        link.symlink_to(tool)  # as uv's, which may start the tool by its own path
+        assert host_command.running_program(str(tool)) == (str(link),)
         script = str(Path(sysconfig.get_path("scripts"), "agent-journal"))
         assert host_command.running_program("/x/agent_journal/__main__.py") == (script,)
         assert host_command.running_program("/gone/agent-journal") == (script,)

@@ -37,15 +37,14 @@ def running_program(started_as: str) -> tuple[str, ...]:
     Args:
         started_as: the first word that it was started with: ``sys.argv[0]``.
     """
-    if Path(started_as).name == PROGRAM:
-        # Not resolved: what pipx and uv put on PATH is a link that outlives what it points to.
-        found = os.path.abspath(started_as) if os.sep in started_as else shutil.which(started_as)  # noqa: PTH100 - a string
-        if found and os.access(found, os.X_OK):
-            return (found,)
-    script = Path(sysconfig.get_path("scripts"), PROGRAM)
-    if os.access(script, os.X_OK):
-        return (str(script),)
-    return (sys.executable, "-m", _MODULE)
+    started = started_as if Path(started_as).name == PROGRAM else ""
+    script = shutil.which(started) or shutil.which(Path(sysconfig.get_path("scripts"), PROGRAM))
+    if script is None:
+        return (sys.executable, "-m", _MODULE)
+    # What pipx and uv put on PATH is a link that outlives what it points to.
+    named = shutil.which(PROGRAM)
+    is_link = named is not None and os.path.realpath(named) == os.path.realpath(script)
+    return (os.path.abspath(named if named and is_link else script),)  # noqa: PTH100 - a string
 
 
 def is_same(one: Sequence[str], other: Sequence[str]) -> bool:
