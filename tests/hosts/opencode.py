@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,16 +58,18 @@ class OpenCode:
         home: its home; $HOME and the XDG folders already say so.
         model: what answers it.
         config: added to its configuration.
+        version: the program's.
     """
 
     binary: Path
     home: Path
     model: ScriptedModel
     config: Json = field(default_factory=dict)
+    version: str = VERSION
 
     def __post_init__(self) -> None:
         """Spare OpenCode the installation of what its own plugins would need, from the network."""
-        wanted = {"dependencies": {"@opencode-ai/plugin": VERSION}}
+        wanted = {"dependencies": {"@opencode-ai/plugin": self.version}}
         lock = {"lockfileVersion": 3, "packages": {"": wanted}}
         (self.folder / "node_modules").mkdir(parents=True, exist_ok=True)
         for name, content in (("package.json", wanted), ("package-lock.json", lock)):
@@ -136,6 +142,51 @@ class OpenCode:
                 process.kill()
         assert process.returncode == 0, log[-4000:]
         return Run(output, log)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server of OpenCode, which works for many projects in one process."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    def ask(self, path: str, body: Json | None = None, *, project: Path) -> Any:  # noqa: ANN401 - JSON
+        """Request something, with a body by POST, and return the answer."""
+        request = urllib.request.Request(  # noqa: S310 - http
+            f"{self.url}{path}",
+            None if body is None else json.dumps(body).encode(),
+            {"Content-Type": "application/json", "x-opencode-directory": str(project)},
+        )
+        with urllib.request.urlopen(request, timeout=BOUND_S) as answer:  # noqa: S310 - as above
+            return json.loads(answer.read() or b"null")
+
+    def session(self, project: Path) -> str:
+        """Begin a session and return its id."""
+        return str(self.ask("/session", {}, project=project)["id"])
+
+    def prompt(self, session: str, text: str, *, project: Path) -> Json:
+        """Have a prompt worked off and return the message that ends it."""
+        body = {"parts": [{"type": "text", "text": text}]}
+        answer: Json = self.ask(f"/session/{session}/message", body, project=project)
+        return answer
+
+
+@contextmanager
+def serving(opencode: OpenCode, *, project: Path) -> Iterator[Serving]:
+    """Start a server of OpenCode, and end it at the end."""
+    with opencode.start("serve", "--port", "0", project=project) as process:
+        try:
+            assert process.stdout
+            assert process.stderr
+            url = next(
+                found[0] for line in process.stdout if (found := re.search(r"http:\S+", line))
+            )
+            for pipe in (process.stdout, process.stderr):  # full pipes would stop it
+                threading.Thread(target=pipe.read, daemon=True).start()
+            yield Serving(process, url)
+        finally:
+            process.kill()
 
 
 def _model(name: str) -> Json:

@@ -7,6 +7,7 @@ Lines of the newest prompt that has such lines are the script, one step each:
     CALL journal_read {"id": "a"} || CALL journal_read {"id": "b"}
 
 Each answer runs the next step, parallel calls together; after the last one it is the text `DONE`.
+A script that the endpoint was given takes the place of all prompts, so that these can be silent.
 A name `space::tool` calls a tool in a namespace, which /responses has.
 """
 
@@ -70,9 +71,11 @@ class ScriptedModel:
     Attributes:
         requests: what models were asked, in order; each is complete.
         others: what else was asked for.
+        script: what is done instead of what prompts say, unless empty.
     """
 
     def __init__(self) -> None:
+        self.script = ""
         self.requests: list[Request] = []
         self.others: list[Request] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -104,6 +107,12 @@ class ScriptedModel:
     def wire(self) -> str:
         """All that models were sent, to look for what must not be in it."""
         return "\n".join(request.text for request in self.requests)
+
+    @property
+    def openings(self) -> str:
+        """All that models were sent before they had called anything."""
+        silent = (each for each in self.requests if all(k == "user" for k, _ in _turns(each.body)))
+        return "\n".join(request.text for request in silent)
 
     @property
     def results(self) -> list[str]:
@@ -169,13 +178,13 @@ def _text(content: object) -> str:
     )
 
 
-def _next_step(body: Json) -> Step:
+def _next_step(body: Json, script: str) -> Step:
     """Return the calls that are due, none at the end of the script."""
-    steps: list[Step] = []
+    steps = _steps(script)
     done = 0
     in_calls = False  # /responses lists parallel calls one by one
     for kind, text in _turns(body):
-        if kind == "user" and (found := _steps(text)):
+        if kind == "user" and not script and (found := _steps(text)):
             steps, done = found, 0
         if kind == "calls" and not in_calls:
             done += 1
@@ -195,7 +204,7 @@ def _steps(prompt: str) -> list[Step]:
 # --- answers, in the three protocols --------------------------------------------------------------
 
 
-def _chat(body: Json) -> Iterator[Json]:
+def _chat(body: Json, step: Step) -> Iterator[Json]:
     def chunk(delta: Json, finish: str | None = None) -> Json:
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         return {
@@ -207,7 +216,6 @@ def _chat(body: Json) -> Iterator[Json]:
             **({"usage": usage} if finish else {}),
         }
 
-    step = _next_step(body)
     yield chunk({"role": "assistant", "content": "" if step else _closing(body)})
     for index, (name, given) in enumerate(step):
         function = {"name": name, "arguments": json.dumps(given)}
@@ -216,8 +224,7 @@ def _chat(body: Json) -> Iterator[Json]:
     yield chunk({}, "tool_calls" if step else "stop")
 
 
-def _messages(body: Json) -> Iterator[Json]:
-    step = _next_step(body)
+def _messages(body: Json, step: Step) -> Iterator[Json]:
     message: Json = {
         "id": _id("msg"),
         "type": "message",
@@ -245,11 +252,11 @@ def _messages(body: Json) -> Iterator[Json]:
     yield {"type": "message_stop"}
 
 
-def _responses(body: Json) -> Iterator[Json]:
+def _responses(body: Json, step: Step) -> Iterator[Json]:
     response = {"id": _id("resp"), "object": "response", "status": "in_progress", "output": []}
     yield {"type": "response.created", "response": response}
     output: list[Json] = []
-    for name, given in _next_step(body):
+    for name, given in step:
         space, _, tool = name.rpartition("::")
         call = {"type": "function_call", "id": _id("fc"), "call_id": _id("call"), "name": tool}
         call |= {"arguments": json.dumps(given), "status": "completed"}
@@ -302,7 +309,8 @@ def _handler(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:
                 return
             model.requests.append(request)
             lines = []
-            for event in answer(request.body):
+            body = request.body
+            for event in answer(body, _next_step(body, model.script)):
                 name = f"event: {event['type']}\n" if "type" in event else ""
                 lines.append(f"{name}data: {json.dumps(event)}\n\n")
             if answer is _chat:

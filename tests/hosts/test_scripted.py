@@ -128,6 +128,20 @@ def test_without_tools_the_answer_is_a_title(model: ScriptedModel, protocol: Cha
     assert "fourth" in model.wire
 
 
+def test_a_script_that_was_given_needs_no_prompt(model: ScriptedModel) -> None:
+    """Prompts can be silent then, and what was sent before the first call is known."""
+    model.script = script(("first", {}))
+    protocol = Chat()
+    history = protocol.user("hello")
+    events = ask(model, protocol.path, protocol.body(history, ["first"]))
+    assert protocol.calls(events) == [("first", {})]
+    history += [*protocol.called(["first"], ["a result"]), *protocol.user("CALL never {}")]
+    events = ask(model, protocol.path, protocol.body(history, ["first"]))
+    assert protocol.text(events) == DONE
+    assert "hello" in model.openings
+    assert "a result" not in model.openings
+
+
 def test_a_name_with_a_namespace_is_split(model: ScriptedModel) -> None:
     """Codex calls the tools of a server in the server's namespace."""
     space = {"type": "namespace", "name": "mcp__x", "tools": [{"name": "read"}]}
