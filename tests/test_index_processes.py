@@ -52,7 +52,7 @@ def entry(number: int, version: str = "1") -> IndexedEntry:
 
 def vectors(entry_id: str, version: str = "1") -> PassageVectors:
     """Return vectors for an entry's passages."""
-    return PassageVectors(EntryId(entry_id), version, np.eye(2, dtype=np.float32))
+    return PassageVectors(EntryId(entry_id), version, np.eye(3, 2, dtype=np.float32))
 
 
 QUERY = QueryVector("model", "id", np.array([1.0, 0.0], np.float32), 0.5)

@@ -65,7 +65,7 @@ def plain(number: int = 0, *terms: str, version: str = "1") -> IndexedEntry:
 
 def vectors(number: int, version: str = "1") -> PassageVectors:
     """Return the vectors of a plain entry."""
-    return PassageVectors(EntryId(f"e{number}"), version, np.array([[1.0, 0.0]], np.float32))
+    return PassageVectors(EntryId(f"e{number}"), version, np.array([[1.0, 0.0]] * 2, np.float32))
 
 
 QUERY = QueryVector("model", "one", np.array([1.0, 0.0], np.float32), 0.2)

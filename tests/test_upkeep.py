@@ -184,7 +184,7 @@ def test_long_entries_come_last_and_a_stop_gives_back_what_was_claimed() -> None
     """Whoever has little time gets past a long entry, and keeps nobody else from it."""
     store, index = MemoryStore(), MemoryIndex()
     short = [store.append(Draft(f"short {number}", "text")).id for number in range(3)]
-    store.append(Draft("long", "paragraph of words.\n\n" * 5000))
+    store.append(Draft("long", "\n\n".join(f"paragraph {n} of words." for n in range(5000))))
     upkeep = Upkeep(store, index)
     upkeep.catch_up()
     embedder, looks = HashingEmbedder(), count()

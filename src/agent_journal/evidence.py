@@ -28,7 +28,7 @@ A plain tuple, since common words make thousands of them.
 Nearest: TypeAlias = tuple[float, int | None]
 """An entry's best cosine, in [-1, 1], and the key of the passage that has it.
 
-The key is None when a sidecar stood in: then the whole entry is meant.
+The key is None when its title has it, or a sidecar stood in: then the whole entry is meant.
 """
 
 
@@ -108,7 +108,7 @@ class EvidenceArrays:
             the passages of an entry stand together, in their order, entries by row.
         ids, created, title_keys: for each entry, its `EntryFacts`.
         near_entries, cosines, near_passages: for each nearest entry its row, its best cosine, and
-            the row of the passage that has it; -1 when a sidecar stood in.
+            the row of the passage that has it; -1 when no passage has.
         compared, cosine_mean, cosine_deviation: as `Evidence` has them.
     """
 

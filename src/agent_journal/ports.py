@@ -210,11 +210,12 @@ class QueryVector:
 
 
 class PassageVectors(NamedTuple):
-    """The vectors of one entry's passages.
+    """The vectors of one entry's passages and title.
 
     Attributes:
         version: that of the entry's file when they were made.
-        matrix: float32, shape (passages, dimension), rows L2-normalised, in passage order.
+        matrix: float32, shape (passages + 1, dimension), rows L2-normalised: the passages' in their
+            order, and last the title's.
     """
 
     id: EntryId
@@ -314,7 +315,7 @@ class Index(Protocol):
         """Keep the passage vectors of some entries, durable with the index.
 
         Vectors made from another version than the indexed one, of unknown entries, or with another
-        number of rows than the entry has passages are passed over.
+        number of rows than `PassageVectors` asks for are passed over.
 
         Raises:
             DimensionMismatchError: the embedder's vectors had another length until now.

@@ -23,8 +23,8 @@ _K1 = 0.9
 _B = 0.5
 _ELSEWHERE = 0.2  # of what other passages of the entry say beyond its best one
 _PHANTOMS = 10  # entries without any term, so that the first few of a journal still differ
-_LEXICAL_WEIGHT = 4.4
-_LEXICAL_POWER = 1.5  # above 1: a hit that covers much of the query beats several chance overlaps
+_LEXICAL_WEIGHT = 1.42
+_LEXICAL_POWER = 2.0  # above 1: a hit that covers much of the query beats several chance overlaps
 _PRIOR = 10  # entries for which the embedder's baseline stands
 _HALF = 10.0  # the strength whose score is one half
 

@@ -220,10 +220,8 @@ class Upkeep:
         for work in group:
             own = matrix[position : position + len(work.texts)]
             position += len(work.texts)
-            vectors.append(
-                PassageVectors(work.entry.id, work.version.entry, own[: work.passage_count])
-            )
-            self._put_sidecar(work, Sidecar(embedder.name, tuple(own[-1].tolist())))
+            vectors.append(PassageVectors(work.entry.id, work.version.entry, own[list(work.rows)]))
+            self._put_sidecar(work, Sidecar(embedder.name, tuple(own[work.whole].tolist())))
         self._index.add_vectors(embedder.identity, vectors)
         return len(group)
 
@@ -252,22 +250,30 @@ def _is_same(one: Sidecar, other: Sidecar) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """An entry to embed: its passages' texts, and last the whole entry's, if that is another."""
+    """An entry to embed.
+
+    Attributes:
+        texts: all that is to be embedded of it, each once.
+        rows: which of them are its passages', in order, and last its title's.
+        whole: which of them is the whole entry's.
+    """
 
     entry: Entry
     version: Version
     texts: tuple[str, ...]
-    passage_count: int
+    rows: tuple[int, ...]
+    whole: int
 
     @classmethod
     def on(cls, entry: Entry, version: Version) -> _Work:
-        parts = passages.split(entry.body)
-        texts = [passages.embedding_text(entry.title, part.text) for part in parts]
+        parts = [
+            passages.embedding_text(entry.title, part.text) for part in passages.split(entry.body)
+        ]
         whole = passages.embedding_text(entry.title, entry.body)
-        count = len(texts)
-        if texts[-1] != whole:
-            texts.append(whole)
-        return cls(entry, version, tuple(texts), count)
+        title = entry.title or parts[0]  # a file without one is looked for by how it starts
+        places = {text: at for at, text in enumerate(dict.fromkeys((*parts, title, whole)))}
+        rows = tuple(places[text] for text in (*parts, title))
+        return cls(entry, version, tuple(places), rows, places[whole])
 
 
 def analyse(

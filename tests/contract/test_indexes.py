@@ -123,8 +123,8 @@ def rows(*vectors: Sequence[float]) -> Matrix:
 
 
 def made(number: int, *vectors: Sequence[float], version: str = "1") -> PassageVectors:
-    """Return the vectors of an entry's passages."""
-    return PassageVectors(EntryId(f"entry-{number}"), version, rows(*vectors))
+    """Return the vectors of an entry's passages, with the last one's as its title's."""
+    return PassageVectors(EntryId(f"entry-{number}"), version, rows(*vectors, vectors[-1]))
 
 
 def looking(
@@ -551,6 +551,15 @@ class IndexContract(ABC):
         assert nearest(evidence) == {"entry-2": (1.0, 0)}
         assert index.backlog("id") == 1
         assert index.backlog("other") == 0
+
+    def test_a_title_can_be_nearest(self, index: Index) -> None:
+        """Its vector counts as a passage's does, and names none; a passage as near goes first."""
+        index.update([entry(1, ["a"], ["b"]), entry(2)])
+        titled = PassageVectors(EntryId("entry-1"), "1", rows((0, 1), (1, 1), (1, 0)))
+        index.add_vectors("id", [titled, made(2, (1, 0))])
+        evidence = asked(index, [], Filters(), looking(1, 0))
+        assert nearest(evidence) == {"entry-1": (1.0, None), "entry-2": (1.0, 0)}
+        assert evidence.compared == 2
 
     def test_a_sidecar_stands_in_for_missing_vectors(self, index: Index) -> None:
         """It is normalised, means the whole entry, and gives way to passage vectors."""

@@ -36,7 +36,7 @@ class _Kept:
     Attributes:
         passages: those of its text, whatever came with its sidecar since.
         counts: for each passage, how often each term occurs in it.
-        vectors: for each embedder's identity, the matrix of all its passages.
+        vectors: for each embedder's identity, the matrix of its passages and title.
         leases: for each embedder's identity, from when until when somebody works on it.
     """
 
@@ -228,7 +228,7 @@ class MemoryIndex:
                 for given in vectors
                 if (kept := self._kept.get(given.id)) is not None
                 and kept.entry.version.entry == given.version
-                and len(kept.passages) == len(given.matrix)
+                and len(kept.passages) + 1 == len(given.matrix)
             ]
             if not fitting:
                 return
@@ -299,7 +299,7 @@ def _best_cosines(
         if matrix is not None:
             cosines = np.clip(matrix @ vector.vector, -1.0, 1.0)
             best = int(cosines.argmax())
-            found[key] = (float(cosines[best]), places[key, best])
+            found[key] = (float(cosines[best]), places.get((key, best)))  # the title has no place
         elif (sidecar := kept.entry.sidecar) is not None and sidecar.model == vector.model:
             whole = np.asarray(sidecar.vector, dtype=np.float64)
             if whole.shape == vector.vector.shape:

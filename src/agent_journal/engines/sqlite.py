@@ -405,7 +405,7 @@ def _fitting(
     for given in vectors:
         row = connection.execute(
             "SELECT key, first_passage FROM entries WHERE id = ? AND version = ? AND passages = ?",
-            (pack(given.id), pack(given.version), len(given.matrix)),
+            (pack(given.id), pack(given.version), len(given.matrix) - 1),
         ).fetchone()
         if row:
             yield row[0], row[1], given

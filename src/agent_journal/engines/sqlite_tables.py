@@ -19,7 +19,7 @@ from agent_journal.model import fold_case, to_milliseconds
 from agent_journal.ports import IndexedEntry, IndexedPassage, Sidecar, Version
 from agent_journal.query import project_names
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _APPLICATION = 0x614A6E6C  # "aJnl"
 
 _TABLES = (

@@ -33,7 +33,7 @@ class Dense:
 
     Attributes:
         entries, cosines, passages: for each of the nearest entries its key, its best cosine, and
-            the key of the passage that has it; -1 when a sidecar stood in.
+            the key of the passage that has it; -1 when its title has, or a sidecar stood in.
         compared, cosine_mean, cosine_deviation: as `Evidence` has them.
     """
 
@@ -144,7 +144,7 @@ def _sidecars(model: str, dimension: int) -> _Source:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A matrix as it was at one moment, of passages or of sidecars; a slot is an entry's rows.
+    """A matrix as it was at one moment; a slot is the rows of an entry, or its sidecar's.
 
     Attributes:
         entries, first_rows, first_passages: for each slot.
@@ -182,7 +182,9 @@ class _View:
         slots = np.flatnonzero(near)
         passages = np.full(len(slots), _NO_PASSAGE)
         if self.first_passages[0] != _NO_PASSAGE:
-            passages = self.first_passages[slots] + _offsets(cosines, self.first_rows, slots)
+            offsets, lengths = _offsets(cosines, self.first_rows, slots)
+            is_title = offsets == lengths - 1
+            passages = np.where(is_title, _NO_PASSAGE, self.first_passages[slots] + offsets)
         return self.entries[slots], best[slots], passages, best[selected]
 
 
@@ -195,8 +197,8 @@ def among(entries: Integers, chosen: Integers) -> NDArray[np.bool_]:
     return marks[entries]
 
 
-def _offsets(cosines: Vector, first_rows: Integers, slots: Integers) -> Integers:
-    """Return where in each of these slots its greatest cosine is, counted from its first row."""
+def _offsets(cosines: Vector, first_rows: Integers, slots: Integers) -> tuple[Integers, Integers]:
+    """Return where in each of these slots its greatest cosine is, and how many rows it has."""
     import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
     lengths = np.append(first_rows[1:], len(cosines))[slots] - first_rows[slots]
@@ -208,7 +210,7 @@ def _offsets(cosines: Vector, first_rows: Integers, slots: Integers) -> Integers
     best = np.flatnonzero(own == peaks[number])[::-1]
     offsets = np.zeros(len(slots), np.int64)
     offsets[number[best]] = within[best]  # of equal ones, the first is written last
-    return offsets
+    return offsets, lengths
 
 
 class _Growing:
