@@ -445,6 +445,16 @@ def damage_the_vectors(path: Path) -> None:
     change(path, "UPDATE vectors SET matrix = x'00' WHERE entry = 1")
 
 
+def damage_the_counts(path: Path) -> None:
+    """Let a passage have more vectors than there are."""
+    change(path, "UPDATE vectors SET counts = x'0700' WHERE entry = 1")
+
+
+def damage_the_length_of_counts(path: Path) -> None:
+    """Cut a number in two."""
+    change(path, "UPDATE vectors SET counts = x'010001' WHERE entry = 1")
+
+
 DAMAGES = [
     damage_by_truncating,
     damage_by_overwriting,
@@ -457,6 +467,8 @@ DAMAGES = [
     damage_the_text,
     damage_the_references,
     damage_the_vectors,
+    damage_the_counts,
+    damage_the_length_of_counts,
 ]
 
 

@@ -214,13 +214,26 @@ class PassageVectors(NamedTuple):
 
     Attributes:
         version: that of the entry's file when they were made.
-        matrix: float32, shape (passages + 1, dimension), rows L2-normalised: the passages' in their
-            order, and last the title's.
+        matrix: float32, shape (rows, dimension), rows L2-normalised: the passages' in their order,
+            and last the title's.
+        counts: for each passage, how many of the rows are its own, which is more than one where an
+            embedder can't read it at once; empty when each has one.
     """
 
     id: EntryId
     version: str
     matrix: Matrix
+    counts: Sequence[int] = ()
+
+    def fits(self, passages: int) -> bool:
+        """Tell whether these can be the vectors of an entry with so many passages."""
+        if not self.counts:
+            return len(self.matrix) == passages + 1
+        return (
+            len(self.counts) == passages
+            and min(self.counts) > 0
+            and len(self.matrix) == sum(self.counts) + 1
+        )
 
 
 class Index(Protocol):

@@ -561,6 +561,23 @@ class IndexContract(ABC):
         assert nearest(evidence) == {"entry-1": (1.0, None), "entry-2": (1.0, 0)}
         assert evidence.compared == 2
 
+    def test_a_passage_may_have_several_vectors(self, index: Index) -> None:
+        """Each is compared, and the passage named for the nearest of them; the title names none."""
+        index.update([entry(1, ["a"], ["b"], ["c"]), entry(2), entry(3, ["a"], ["b"])])
+        parts = rows((0, 1), (0, 1), (1, 1), (1, 0), (0, 1), (-1, 1))
+        several = PassageVectors(EntryId("entry-1"), "1", parts, (1, 3, 1))
+        titled = PassageVectors(
+            EntryId("entry-3"), "1", rows((0, 1), (0, 1), (0, 1), (1, 0)), (2, 1)
+        )
+        index.add_vectors("id", [several, made(2, (1, 0)), titled])
+        evidence = asked(index, [], Filters(), looking(1, 0))
+        found = {"entry-1": (1.0, 10), "entry-2": (1.0, 0), "entry-3": (1.0, None)}
+        assert nearest(evidence) == found
+        assert (evidence.compared, index.backlog("id")) == (3, 0)
+        index.update([], [EntryId("entry-2")])
+        del found["entry-2"]
+        assert nearest(asked(index, [], Filters(), looking(1, 0))) == found
+
     def test_a_sidecar_stands_in_for_missing_vectors(self, index: Index) -> None:
         """It is normalised, means the whole entry, and gives way to passage vectors."""
         index.update([entry(1, ["a"], ["b"], sidecar=Sidecar("model", (3.0, 4.0)))])
@@ -679,6 +696,10 @@ class IndexContract(ABC):
                 made(1, (1, 0)),
                 made(7, (1, 0)),
                 made(2, (1, 0)),
+                *(
+                    PassageVectors(EntryId("entry-1"), "1", rows(*[(1, 0)] * 4), counts)
+                    for counts in ((2,), (1, 1), (2, 2), (3, 0), (1, 1, 1))
+                ),
             ],
         )
         assert index.backlog("id") == 1

@@ -36,7 +36,8 @@ class _Kept:
     Attributes:
         passages: those of its text, whatever came with its sidecar since.
         counts: for each passage, how often each term occurs in it.
-        vectors: for each embedder's identity, the matrix of its passages and title.
+        vectors: for each embedder's identity, the matrix of its passages and title, and for each
+            row but the title's the ordinal of its passage.
         leases: for each embedder's identity, from when until when somebody works on it.
     """
 
@@ -44,7 +45,7 @@ class _Kept:
     created: int
     passages: tuple[IndexedPassage, ...]
     counts: list[Counter[str]]
-    vectors: dict[str, Matrix] = field(default_factory=dict)
+    vectors: dict[str, tuple[Matrix, list[int]]] = field(default_factory=dict)
     leases: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
@@ -224,21 +225,23 @@ class MemoryIndex:
         """Keep the passage vectors of some entries; see `Index.add_vectors`."""
         with self._lock:
             fitting = [
-                (kept, given.matrix)
+                (kept, given)
                 for given in vectors
                 if (kept := self._kept.get(given.id)) is not None
                 and kept.entry.version.entry == given.version
-                and len(kept.passages) + 1 == len(given.matrix)
+                and given.fits(len(kept.passages))
             ]
             if not fitting:
                 return
-            dimension = self._dimensions.get(identity, len(fitting[0][1][0]))
-            for _, matrix in fitting:
-                if len(matrix[0]) != dimension:
-                    raise DimensionMismatchError(dimension, len(matrix[0]))
+            dimension = self._dimensions.get(identity, len(fitting[0][1].matrix[0]))
+            for _, given in fitting:
+                if len(given.matrix[0]) != dimension:
+                    raise DimensionMismatchError(dimension, len(given.matrix[0]))
             self._dimensions[identity] = dimension
-            for kept, matrix in fitting:
-                kept.vectors[identity] = matrix.astype("float32", copy=True)
+            for kept, given in fitting:
+                counts = given.counts or [1] * len(kept.passages)
+                ordinals = [ordinal for ordinal, count in enumerate(counts) for _ in range(count)]
+                kept.vectors[identity] = given.matrix.astype("float32", copy=True), ordinals
                 kept.leases.pop(identity, None)
             self._generation += 1
 
@@ -295,11 +298,12 @@ def _best_cosines(
 
     found: dict[int, Nearest] = {}
     for key, kept in passing.items():
-        matrix = kept.vectors.get(vector.identity)
-        if matrix is not None:
+        if vector.identity in kept.vectors:
+            matrix, ordinals = kept.vectors[vector.identity]
             cosines = np.clip(matrix @ vector.vector, -1.0, 1.0)
             best = int(cosines.argmax())
-            found[key] = (float(cosines[best]), places.get((key, best)))  # the title has no place
+            place = places[key, ordinals[best]] if best < len(ordinals) else None  # the title's
+            found[key] = (float(cosines[best]), place)
         elif (sidecar := kept.entry.sidecar) is not None and sidecar.model == vector.model:
             whole = np.asarray(sidecar.vector, dtype=np.float64)
             if whole.shape == vector.vector.shape:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -252,9 +253,15 @@ class SqliteIndex:
                 if actual != dimension:
                     raise DimensionMismatchError(dimension or actual, actual)
                 connection.execute(
-                    "INSERT OR REPLACE INTO vectors (embedder, entry, first_passage, matrix)"
-                    " VALUES (?, ?, ?, ?)",
-                    (embedder, key, first, given.matrix.astype("float32").tobytes()),
+                    "INSERT OR REPLACE INTO vectors"
+                    " (embedder, entry, first_passage, matrix, counts) VALUES (?, ?, ?, ?, ?)",
+                    (
+                        embedder,
+                        key,
+                        first,
+                        given.matrix.astype("float32").tobytes(),
+                        array("H", given.counts).tobytes(),
+                    ),
                 )
                 connection.execute(
                     "DELETE FROM leases WHERE embedder = ? AND entry = ?", (embedder, key)
@@ -404,8 +411,8 @@ def _fitting(
     """Yield (the entry's key, its first passage, vectors) for those that fit what is indexed."""
     for given in vectors:
         row = connection.execute(
-            "SELECT key, first_passage FROM entries WHERE id = ? AND version = ? AND passages = ?",
-            (pack(given.id), pack(given.version), len(given.matrix) - 1),
+            "SELECT key, first_passage, passages FROM entries WHERE id = ? AND version = ?",
+            (pack(given.id), pack(given.version)),
         ).fetchone()
-        if row:
+        if row and given.fits(row[2]):
             yield row[0], row[1], given

@@ -19,7 +19,7 @@ from agent_journal.model import fold_case, to_milliseconds
 from agent_journal.ports import IndexedEntry, IndexedPassage, Sidecar, Version
 from agent_journal.query import project_names
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _APPLICATION = 0x614A6E6C  # "aJnl"
 
 _TABLES = (
@@ -66,7 +66,8 @@ _TABLES = (
         key INTEGER PRIMARY KEY, identity BLOB NOT NULL UNIQUE, dimension INTEGER)""",
     """CREATE TABLE vectors (
         key INTEGER PRIMARY KEY AUTOINCREMENT, embedder INTEGER NOT NULL, entry INTEGER NOT NULL,
-        first_passage INTEGER NOT NULL, matrix BLOB NOT NULL, UNIQUE (embedder, entry))""",
+        first_passage INTEGER NOT NULL, matrix BLOB NOT NULL, counts BLOB NOT NULL,
+        UNIQUE (embedder, entry))""",
     "CREATE INDEX vectors_by_entry ON vectors (entry)",
     """CREATE TABLE sidecars (
         key INTEGER PRIMARY KEY AUTOINCREMENT, entry INTEGER NOT NULL UNIQUE,

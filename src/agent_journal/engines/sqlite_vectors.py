@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from array import array
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_journal.engines.sqlite_file import DamagedError
 from agent_journal.engines.sqlite_tables import pack, require
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from agent_journal.evidence import Floats, Integers
     from agent_journal.ports import Matrix, Vector
 
+    _Number = TypeVar("_Number", np.float32, np.int32)
+
 _FLOAT_BYTES = 4
+_COUNT_BYTES = 2
 _FETCH = 256
 _NO_PASSAGE = -1
 
@@ -126,7 +130,7 @@ class VectorCache:
 def _passages(identity: str) -> _Source:
     embedder = "(SELECT key FROM embedders WHERE identity = ?)"
     return _Source(
-        added="SELECT key, entry, first_passage, matrix FROM vectors "  # noqa: S608 - constants
+        added="SELECT key, entry, first_passage, matrix, counts FROM vectors "  # noqa: S608 - constants
         f"WHERE embedder = {embedder} AND key > ? ORDER BY key",
         present=f"SELECT key FROM vectors WHERE embedder = {embedder}",  # noqa: S608 - constants
         parameters=(pack(identity),),
@@ -135,7 +139,7 @@ def _passages(identity: str) -> _Source:
 
 def _sidecars(model: str, dimension: int) -> _Source:
     return _Source(
-        added=f"SELECT key, entry, {_NO_PASSAGE}, vector FROM sidecars "  # noqa: S608 - constants
+        added=f"SELECT key, entry, {_NO_PASSAGE}, vector, x'' FROM sidecars "  # noqa: S608 - constants
         "WHERE model = ? AND dimension = ? AND key > ? ORDER BY key",
         present="SELECT key FROM sidecars WHERE model = ? AND dimension = ?",
         parameters=(pack(model), dimension),
@@ -147,11 +151,13 @@ class _View:
     """A matrix as it was at one moment; a slot is the rows of an entry, or its sidecar's.
 
     Attributes:
+        ordinals: for each row, which of its entry's passages it is of, or -1.
         entries, first_rows, first_passages: for each slot.
         alive: for each slot, whether it counts.
     """
 
     matrix: Matrix
+    ordinals: NDArray[np.int32]
     entries: Integers
     first_rows: Integers
     first_passages: Integers
@@ -159,9 +165,7 @@ class _View:
 
     def without(self, slots: NDArray[np.bool_]) -> _View:
         """Return the view with fewer slots alive."""
-        return _View(
-            self.matrix, self.entries, self.first_rows, self.first_passages, self.alive & ~slots
-        )
+        return replace(self, alive=self.alive & ~slots)
 
     def compare(
         self,
@@ -182,9 +186,9 @@ class _View:
         slots = np.flatnonzero(near)
         passages = np.full(len(slots), _NO_PASSAGE)
         if self.first_passages[0] != _NO_PASSAGE:
-            offsets, lengths = _offsets(cosines, self.first_rows, slots)
-            is_title = offsets == lengths - 1
-            passages = np.where(is_title, _NO_PASSAGE, self.first_passages[slots] + offsets)
+            ordinals = self.ordinals[_peaks(cosines, self.first_rows, slots)]
+            of_passages = ordinals != _NO_PASSAGE
+            passages[of_passages] = (self.first_passages[slots] + ordinals)[of_passages]
         return self.entries[slots], best[slots], passages, best[selected]
 
 
@@ -197,8 +201,8 @@ def among(entries: Integers, chosen: Integers) -> NDArray[np.bool_]:
     return marks[entries]
 
 
-def _offsets(cosines: Vector, first_rows: Integers, slots: Integers) -> tuple[Integers, Integers]:
-    """Return where in each of these slots its greatest cosine is, and how many rows it has."""
+def _peaks(cosines: Vector, first_rows: Integers, slots: Integers) -> Integers:
+    """Return the row of each of these slots that has its greatest cosine."""
     import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
     lengths = np.append(first_rows[1:], len(cosines))[slots] - first_rows[slots]
@@ -210,7 +214,7 @@ def _offsets(cosines: Vector, first_rows: Integers, slots: Integers) -> tuple[In
     best = np.flatnonzero(own == peaks[number])[::-1]
     offsets = np.zeros(len(slots), np.int64)
     offsets[number[best]] = within[best]  # of equal ones, the first is written last
-    return offsets, lengths
+    return first_rows[slots] + offsets
 
 
 class _Growing:
@@ -222,6 +226,7 @@ class _Growing:
         self.generation = -1
         self._dimension = dimension
         self._matrix: Matrix = np.empty((0, dimension), np.float32)
+        self._ordinals: NDArray[np.int32] = np.empty(0, np.int32)
         self._rows = 0
         self._slots: Integers = np.empty((4, 0), np.int64)
         self._alive: NDArray[np.bool_] = np.empty(0, np.bool_)
@@ -248,7 +253,8 @@ class _Growing:
     def view(self) -> _View:
         """Return the matrix as it is now; growing later leaves the view as it is."""
         _, entries, first_rows, first_passages = self._slots
-        return _View(self._matrix[: self._rows], entries, first_rows, first_passages, self._alive)
+        matrix, ordinals = self._matrix[: self._rows], self._ordinals[: self._rows]
+        return _View(matrix, ordinals, entries, first_rows, first_passages, self._alive)
 
     def _append(self, rows: list[tuple[Any, ...]]) -> list[tuple[int, int, int, int]]:
         """Copy the rows' blobs to the end; return (key, entry, first row, first passage) each."""
@@ -256,19 +262,56 @@ class _Growing:
 
         width = self._dimension * _FLOAT_BYTES
         for row in rows:
-            require(row, int, int, int, bytes)
+            require(row, int, int, int, bytes, bytes)
             if len(row[3]) % width or not row[3]:
                 raise DamagedError("a vector has a wrong length")
         blob = b"".join(row[3] for row in rows)
         block = np.frombuffer(blob, np.float32).reshape(-1, self._dimension)
         end = self._rows + len(block)
         if end > len(self._matrix):
-            grown = np.empty((max(end, 2 * len(self._matrix)), self._dimension), np.float32)
-            grown[: self._rows] = self._matrix[: self._rows]
-            self._matrix = grown
+            room = max(end, 2 * len(self._matrix))
+            self._matrix = _grown(self._matrix, (room, self._dimension), self._rows)
+            self._ordinals = _grown(self._ordinals, (room,), self._rows)
         self._matrix[self._rows : end] = block
+        self._ordinals[self._rows : end] = _ordinals(
+            [len(row[3]) // width for row in rows], [row[4] for row in rows]
+        )
         slots: list[tuple[int, int, int, int]] = []
-        for key, entry, first_passage, matrix in rows:
+        for key, entry, first_passage, matrix, _ in rows:
             slots.append((key, entry, self._rows, first_passage))
             self._rows += len(matrix) // width
         return slots
+
+
+def _grown(old: NDArray[_Number], shape: tuple[int, ...], kept: int) -> NDArray[_Number]:
+    """Return a larger array with the first rows of another."""
+    import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+    grown = np.empty(shape, old.dtype)
+    grown[:kept] = old[:kept]
+    return grown
+
+
+def _ordinals(lengths: list[int], counts: list[bytes]) -> NDArray[np.int32]:
+    """Return for each row of some slots which passage it is of; the last of a slot is of none.
+
+    Args:
+        lengths: how many rows each slot has.
+        counts: how many of them each passage has, as bytes; empty when it is one.
+
+    Raises:
+        DamagedError: the two don't fit.
+    """
+    import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+    ends = np.cumsum(lengths)
+    ordinals = np.arange(ends[-1], dtype=np.int32)
+    ordinals -= np.repeat(ends - lengths, lengths).astype(np.int32)
+    for end, length, packed in zip(ends, lengths, counts, strict=True):
+        if packed:
+            own = array("H", packed) if len(packed) % _COUNT_BYTES == 0 else array("H")
+            if sum(own) != length - 1:
+                raise DamagedError("a passage's vectors are missing")
+            ordinals[end - length : end - 1] = np.repeat(np.arange(len(own)), own)
+    ordinals[ends - 1] = _NO_PASSAGE
+    return ordinals
