@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_journal.passages import PASSAGE_CHARS, embedding_text, excerpt, split
+from agent_journal.passages import PASSAGE_CHARS, embedding_text, embedding_texts, excerpt, split
 
 SHORT = (
     "word ",
@@ -129,6 +129,34 @@ def test_a_mebibyte_of_any_shape_is_split(unit: str) -> None:
 def test_a_passage_is_embedded_under_its_title() -> None:
     """The title stands on a line of its own before the text."""
     assert embedding_text("Title", "text") == "Title\ntext"
+
+
+@given(
+    BODIES, st.sampled_from(("", "T", "A short title", "a long title " * 20)), st.integers(9, 950)
+)
+def test_parts_of_a_passage_hold_all_of_it(body: str, title: str, room: int) -> None:
+    """They are in order, each within the model's reach, under the title or its beginning."""
+    for passage in split(body):
+        texts = embedding_texts(title, passage.text, lambda text: min(len(text), room))
+        whole = embedding_text(title, passage.text)
+        assert (texts == [whole]) == (len(whole) <= room)
+        position = 0
+        for text in texts:
+            head, _, part = text.partition("\n")
+            assert len(text) <= room
+            assert title.startswith(head)
+            position = passage.text.index(part, position) + len(part)
+        assert not passage.text[position:].strip()
+
+
+def test_parts_of_a_passage_end_on_borders_and_are_of_one_length() -> None:
+    """No part is a rest of some words, and none starts within a sentence."""
+    (passage, *_) = split(SENTENCES)
+    texts = embedding_texts("Title", passage.text, lambda text: min(len(text), 500))
+    assert len(texts) == 2
+    assert all(text.startswith("Title\nThe build") and text.endswith("stale.") for text in texts)
+    assert min(map(len, texts)) > 350
+    assert " ".join(text.removeprefix("Title\n") for text in texts) == passage.text
 
 
 @given(BODIES, st.data(), st.integers(1, 300))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_journal.engines.files import FileStore
 from agent_journal.engines.hashing import HashingEmbedder
@@ -15,10 +16,13 @@ from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.entryfile import parse
 from agent_journal.errors import StorageError
 from agent_journal.model import Draft, Entry, EntryId
-from agent_journal.ports import IndexedEntry, Version
+from agent_journal.ports import IndexedEntry, QueryVector, Version
 from agent_journal.query import Filters
 from agent_journal.upkeep import ANALYSIS_VERSION, Changes, Upkeep, analyse
 from agent_journal.words import query_terms
+
+if TYPE_CHECKING:
+    from agent_journal.ports import Matrix
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -191,3 +195,39 @@ def test_long_entries_come_last_and_a_stop_gives_back_what_was_claimed() -> None
     assert upkeep.work_backlog(embedder, lambda: next(looks) > 3) == len(short)
     assert index.backlog(embedder.identity) == 1
     assert upkeep.work_backlog(embedder, lambda: False) == 1
+
+
+class _ShortSighted(HashingEmbedder):
+    """Reads the first hundred characters of a text, and two texts at once."""
+
+    def __init__(self) -> None:
+        super().__init__(name="test/short-sighted")
+        self.batch = 2
+
+    def reach(self, text: str) -> int:
+        return min(len(text), 100)
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        assert len(texts) <= self.batch
+        return super().embed_passages([text[:100] for text in texts])
+
+
+def test_what_a_model_cannot_read_at_once_is_found_all_the_same() -> None:
+    """A passage gets a vector for each part of it; the query that meets one names the passage."""
+    store, index = MemoryStore(), MemoryIndex()
+    filler = "The weather was fine and nothing happened. " * 14
+    needle = "Zebra stripes confuse biting flies."
+    store.append(Draft("A day", f"{filler}{needle} {filler[:120]}"))
+    store.append(Draft("Another day", filler))
+    upkeep, embedder = Upkeep(store, index), _ShortSighted()
+    upkeep.catch_up()
+    assert upkeep.work_backlog(embedder, lambda: False) == 2
+    vector = embedder.embed_query(f"A day\n{needle}")
+    asked = QueryVector(embedder.name, embedder.identity, vector, floor=0.6)
+    evidence = index.evidence([], Filters(), asked).plain()
+    ((cosine, passage),) = evidence.nearest.values()
+    assert cosine > 0.6
+    assert passage is not None
+    assert evidence.passages[passage].start == 0
+    whole = HashingEmbedder().embed_passages([f"A day\n{filler}{needle} {filler[:120]}"])[0]
+    assert float(whole @ HashingEmbedder().embed_query(f"A day\n{needle}")) < 0.6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable, Sequence
 
 from agent_journal.model import Passage
 
@@ -42,6 +43,37 @@ def split(body: str) -> list[Passage]:
 def embedding_text(title: str, passage_text: str) -> str:
     """Return what is embedded for a passage: the title, a line end, the passage."""
     return f"{title}\n{passage_text}"
+
+
+def embedding_texts(title: str, passage_text: str, reach: Callable[[str], int]) -> list[str]:
+    """Return what is embedded for a passage by a model that may not read it at once.
+
+    A passage that is too long for it is cut into parts of about one length, on the strongest border
+    there is near their ends; each comes under the title, or under as much of it as leaves room.
+
+    Args:
+        title: the entry's.
+        passage_text: the passage.
+        reach: how many leading characters of a text the model reads.
+    """
+    whole = embedding_text(title, passage_text)
+    room = reach(whole)
+    if room >= len(whole):
+        return [whole]
+    head = excerpt(title, 0, len(title), focus=0, width=max(room // 3, 1))[0]
+    texts: list[str] = []
+    start = _next_text(passage_text, 0)
+    while start < len(passage_text):
+        rest = embedding_text(head, passage_text[start:])
+        limit = max(reach(rest) - len(head) - 1, 1)
+        left = len(passage_text) - start
+        if limit < left:
+            parts = -(-left // limit)
+            limit = min(limit, -(-left // parts) + limit // 8)
+        end = _border(passage_text, start + limit // 2, start + limit)
+        texts.append(embedding_text(head, passage_text[start:end].rstrip()))
+        start = _next_text(passage_text, end)
+    return texts or [head]
 
 
 def excerpt(body: str, start: int, end: int, *, focus: int, width: int) -> tuple[str, int]:
@@ -98,7 +130,7 @@ def _blocks(body: str) -> list[tuple[int, int]]:
     return blocks
 
 
-def _block_around(position: int, blocks: list[tuple[int, int]]) -> tuple[int, int] | None:
+def _block_around(position: int, blocks: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """Return the block that a cut at this position would break."""
     at = bisect_left(blocks, (position, 0)) - 1
     return blocks[at] if at >= 0 and position < blocks[at][1] else None
@@ -115,9 +147,16 @@ def _cut(body: str, start: int, blocks: list[tuple[int, int]]) -> int:
     broken = _block_around(limit, blocks)
     if broken and broken[0] > start:
         return broken[0]
+    return _border(body, start + _MINIMUM_CHARS, limit, blocks)
+
+
+def _border(body: str, minimum: int, limit: int, blocks: Sequence[tuple[int, int]] = ()) -> int:
+    """Return the last of the strongest borders between two positions; the second without any."""
+    if limit >= len(body):
+        return len(body)
     for border in (_PARAGRAPH, _LINE, _SENTENCE, _BLANK):
         best = 0
-        for match in border.finditer(body, start + _MINIMUM_CHARS, limit + 1):
+        for match in border.finditer(body, minimum, limit + 1):
             at = min(match.end(), limit)
             if not _block_around(at, blocks):
                 best = at

@@ -38,7 +38,6 @@ _BATCH = 256  # entries indexed in one transaction, so that others wait at most 
 _CLAIM = 16  # entries taken from the backlog at once: the most that a crash or a race does twice
 _LEASE_S = 600.0  # 16 entries of 1 MiB take minutes; only a crash leaves one, an end gives it back
 _SAME_COSINE = 0.999  # the same text on another machine differs by rounding alone
-_PASSAGES_PER_CALL = 32  # embedded at once, so that a stop is heard within about 0.2 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ class Upkeep:
                 break
             is_cut_short = True
             try:
-                for entries in self._grouped(claimed):
+                for entries in self._grouped(claimed, embedder):
                     done += self._embed(embedder, entries, is_over)
                     if progress:
                         progress(done, max(total, done))
@@ -174,8 +173,8 @@ class Upkeep:
                 entry, versions[entry_id], sidecar, problems, with_text=entry_id not in same_text
             )
 
-    def _grouped(self, claimed: Sequence[EntryId]) -> Iterator[list[_Work]]:
-        """Yield entries in groups of about one call's passages, long ones alone and last.
+    def _grouped(self, claimed: Sequence[EntryId], embedder: Embedder) -> Iterator[list[_Work]]:
+        """Yield entries in groups of about one call's texts, long ones alone and last.
 
         Whoever has only a second would otherwise never get past a long one.
         """
@@ -190,12 +189,12 @@ class Upkeep:
                 continue  # gone, or listed as a problem by now
             if not entry or not version:
                 continue
-            work = _Work.on(entry, version)
-            if len(work.texts) > _PASSAGES_PER_CALL:
+            work = _Work.on(entry, version, embedder.reach)
+            if len(work.texts) > embedder.batch:
                 long.append(work)
                 continue
             group.append(work)
-            if sum(len(one.texts) for one in group) >= _PASSAGES_PER_CALL:
+            if sum(len(one.texts) for one in group) >= embedder.batch:
                 yield group
                 group = []
         if group:
@@ -210,17 +209,19 @@ class Upkeep:
 
         texts = [text for work in group for text in work.texts]
         rows: list[Matrix] = []
-        for start in range(0, len(texts), _PASSAGES_PER_CALL):
+        for start in range(0, len(texts), embedder.batch):
             if is_over():
                 return 0
-            rows.append(embedder.embed_passages(texts[start : start + _PASSAGES_PER_CALL]))
+            rows.append(embedder.embed_passages(texts[start : start + embedder.batch]))
         matrix = np.concatenate(rows)
         position = 0
         vectors = []
         for work in group:
             own = matrix[position : position + len(work.texts)]
             position += len(work.texts)
-            vectors.append(PassageVectors(work.entry.id, work.version.entry, own[list(work.rows)]))
+            vectors.append(
+                PassageVectors(work.entry.id, work.version.entry, own[list(work.rows)], work.counts)
+            )
             self._put_sidecar(work, Sidecar(embedder.name, tuple(own[work.whole].tolist())))
         self._index.add_vectors(embedder.identity, vectors)
         return len(group)
@@ -255,6 +256,7 @@ class _Work:
     Attributes:
         texts: all that is to be embedded of it, each once.
         rows: which of them are its passages', in order, and last its title's.
+        counts: how many of the rows each passage has; empty when each has one.
         whole: which of them is the whole entry's.
     """
 
@@ -262,18 +264,22 @@ class _Work:
     version: Version
     texts: tuple[str, ...]
     rows: tuple[int, ...]
+    counts: tuple[int, ...]
     whole: int
 
     @classmethod
-    def on(cls, entry: Entry, version: Version) -> _Work:
-        parts = [
-            passages.embedding_text(entry.title, part.text) for part in passages.split(entry.body)
+    def on(cls, entry: Entry, version: Version, reach: Callable[[str], int]) -> _Work:
+        cut = [
+            passages.embedding_texts(entry.title, part.text, reach)
+            for part in passages.split(entry.body)
         ]
+        parts = [text for texts in cut for text in texts]
+        counts = tuple(map(len, cut)) if len(parts) > len(cut) else ()
         whole = passages.embedding_text(entry.title, entry.body)
         title = entry.title or parts[0]  # a file without one is looked for by how it starts
         places = {text: at for at, text in enumerate(dict.fromkeys((*parts, title, whole)))}
         rows = tuple(places[text] for text in (*parts, title))
-        return cls(entry, version, tuple(places), rows, places[whole])
+        return cls(entry, version, tuple(places), rows, counts, places[whole])
 
 
 def analyse(

@@ -115,6 +115,26 @@ class EmbedderContract(ABC):
         longer = embedder.embed_query(text + " and something else at the end")
         assert np.abs(vector - longer).max() < 1e-6
 
+    @pytest.mark.parametrize("name", LONG_TEXTS)
+    def test_its_reach_ends_within_long_texts(self, embedder: Embedder, name: str) -> None:
+        """One vector stands for one character at least and not for all, and for all short texts."""
+        text = LONG_TEXTS[name]
+        assert 1 <= embedder.reach(text) < len(text)
+        for short in ("", " ", "x", "a short text\n", "漢字", "😀", "\ud800"):
+            assert embedder.reach(short) == len(short)
+
+    def test_it_reads_what_is_within_its_reach(self, embedder: Embedder) -> None:
+        """The last words before the end of its reach still move the vector."""
+        text = "monday the cat sat on the mat and slept. " * 400
+        start = text.rindex("cat", 0, embedder.reach(text) - 10)
+        other = f"{text[:start]}dog{text[start + 3 :]}"
+        vectors = embedder.embed_passages([text, other])
+        assert np.abs(vectors[0] - vectors[1]).max() > 1e-6
+
+    def test_a_batch_is_a_number_of_texts(self, embedder: Embedder) -> None:
+        """At least one text can be given at once."""
+        assert embedder.batch >= 1
+
     def test_threads_may_share_it(self, embedder: Embedder) -> None:
         """Eight threads at once get what one gets."""
         expected = embedder.embed_passages(TEXTS)

@@ -31,6 +31,11 @@ class HashingEmbedder:
         self.identity = f"hashing-{name}-{dimension}"
         self.baseline = Baseline(mean=0.05, deviation=0.08)
         self.floor = 0.3
+        self.batch = 32
+
+    def reach(self, text: str) -> int:
+        """See `Embedder`."""
+        return min(len(text), _TEXT_LIMIT)
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder`."""

