@@ -288,7 +288,7 @@ def reindex(context: click.Context) -> int:
 @commands.command(
     epilog="\b\nExamples:\n"
     "  agent-journal install claude-code    lets Claude Code start it\n"
-    "  agent-journal install zed --print    shows what lets Zed do so\n"
+    "  agent-journal mcp --journal ~/notes  in a host's configuration, for another journal\n"
 )
 @shared_options(listed=False)
 @click.pass_context
