@@ -252,9 +252,13 @@ def test_vectors_that_came_too_late_for_an_answer_count_as_missing(folder: Path)
         racing = False
 
         def evidence(
-            self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+            self,
+            terms: Sequence[str],
+            filters: Filters,
+            vector: QueryVector | None = None,
+            phrases: Sequence[Sequence[str]] = (),
         ) -> Evidence:
-            found = super().evidence(terms, filters, vector)
+            found = super().evidence(terms, filters, vector, phrases)
             if self.racing:
                 self.racing = False
                 opened.work_backlog()
@@ -529,14 +533,18 @@ class _BreakingIndex(MemoryIndex):
     before_failing: Callable[[], object] = staticmethod(lambda: None)
 
     def evidence(
-        self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+        self,
+        terms: Sequence[str],
+        filters: Filters,
+        vector: QueryVector | None = None,
+        phrases: Sequence[Sequence[str]] = (),
     ) -> Evidence:
         if self.broken:
             self.broken = False
             self.before_failing()
             self.broken = True
             raise IndexUnavailableError(self.location, "locked")
-        return super().evidence(terms, filters, vector)
+        return super().evidence(terms, filters, vector, phrases)
 
 
 def test_an_index_that_breaks_is_replaced_by_memory(folder: Path) -> None:
@@ -569,10 +577,14 @@ class _LosingIndex(MemoryIndex):
     """Somebody empties it each time between catching up and looking."""
 
     def evidence(
-        self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+        self,
+        terms: Sequence[str],
+        filters: Filters,
+        vector: QueryVector | None = None,
+        phrases: Sequence[Sequence[str]] = (),
     ) -> Evidence:
         self.clear()
-        return super().evidence(terms, filters, vector)
+        return super().evidence(terms, filters, vector, phrases)
 
 
 def test_an_index_that_is_emptied_again_and_again_ends_the_search(folder: Path) -> None:

@@ -16,7 +16,7 @@ from agent_journal.evidence import (
     PassageFacts,
     Posting,
 )
-from agent_journal.model import EntryId
+from agent_journal.model import EntryId, Reasons
 from agent_journal.ports import Baseline
 from agent_journal.ranking import Ranked, rank, titles_touch
 
@@ -51,6 +51,7 @@ def evidences(draw: st.DrawFn, *, vectors: bool = True) -> Evidence:
             entries[entry] = EntryFacts(EntryId(f"e{entry}"), draw(st.integers(0, 3)), title)
     used = {passage for passage, _, _ in postings}
     used |= {passage for _, passage in nearest.values() if passage is not None}
+    worded = {passages[passage].entry for passage, _, _ in postings}
     holders = [{passages[key].entry for key, term, _ in postings if term == t} for t in range(3)]
     return Evidence(
         entry_count=draw(st.integers(6, 2000)),
@@ -63,6 +64,9 @@ def evidences(draw: st.DrawFn, *, vectors: bool = True) -> Evidence:
         compared=len(nearest),
         cosine_mean=draw(st.floats(-0.5, 0.5)) if nearest else 0.0,
         cosine_deviation=draw(st.floats(0, 0.3)) if nearest else 0.0,
+        phrased=frozenset(
+            draw(st.sets(st.sampled_from(sorted(worded))) if worded else st.just(set()))
+        ),
     )
 
 
@@ -118,11 +122,15 @@ def test_every_entry_comes_once_with_a_score_between_0_and_1_best_first(evidence
 def test_arrays_and_mappings_rank_alike(evidence: Evidence) -> None:
     """With numpy and without it: the same order, scores, reasons and passages."""
     plainly, quickly = (
-        list(rank(form, TERMS, KEY, None)) for form in (evidence, EvidenceArrays.of(evidence))
+        list(rank(form, TERMS, KEY, None, ["beta"]))
+        for form in (evidence, EvidenceArrays.of(evidence))
     )
 
-    assert [hit[:1] + hit[2:] for hit in quickly] == [hit[:1] + hit[2:] for hit in plainly]
+    assert [hit[:1] + hit[2:5] for hit in quickly] == [hit[:1] + hit[2:5] for hit in plainly]
     assert [hit.score for hit in quickly] == pytest.approx([hit.score for hit in plainly])
+    for one, other in zip(quickly, plainly, strict=True):
+        assert one.reasons[1:] == other.reasons[1:]
+        assert one.reasons.words == pytest.approx(other.reasons.words)
 
 
 @given(evidences())
@@ -146,6 +154,7 @@ def test_evidence_says_the_same_in_both_forms(evidence: Evidence) -> None:
             ),
             (one.entry_count, one.mean_length, one.frequencies),
             (one.compared, one.cosine_mean, one.cosine_deviation),
+            sorted(one.entries[key] for key in one.phrased),
         )
 
     assert told(EvidenceArrays.of(evidence).plain()) == told(evidence.plain())
@@ -296,6 +305,41 @@ def test_covering_the_query_beats_chance_overlap_and_vague_similarity() -> None:
     postings = [(0, term, 1) for term in range(3)] + [(2, 0, 5)]
     evidence = simple(postings=postings, nearest={0: (0.1, 0), 1: (0.35, 2)}, count=200)
     assert [hit.id for hit in judged(evidence)] == ["e0", "e1"]
+
+
+@given(evidences())
+def test_what_is_named_exactly_never_comes_after_mere_likeness(evidence: Evidence) -> None:
+    """An identifier, or a phrase in quotes, is what the query asks for; a cosine is a guess."""
+    hits = list(rank(evidence, TERMS, KEY, BASELINE, ["gamma"]))
+    exact = {
+        evidence.entries[evidence.passages[passage].entry].id
+        for passage, term, _ in evidence.postings
+        if TERMS[term] == "gamma"
+    } | {evidence.entries[key].id for key in evidence.phrased}
+    assert {hit.id for hit in hits if hit.reasons.exact} == exact
+    lowest = min((hit.score for hit in hits if hit.reasons.exact), default=1.0)
+    assert all(hit.score < lowest for hit in hits if hit.found_by == ("dense",))
+
+
+@given(evidences())
+def test_a_hit_is_weak_when_nothing_of_it_stands_out(evidence: Evidence) -> None:
+    """Neither a title, nor an exact name, nor much of the query, nor a cosine far above chance."""
+    for hit in rank(evidence, TERMS, KEY, BASELINE, ["gamma"]):
+        reasons = hit.reasons
+        stands_out = reasons.title or reasons.exact or reasons.words >= 0.4
+        if reasons.cosine is not None:
+            stands_out = stands_out or reasons.cosine >= BASELINE.mean + 3.2 * BASELINE.deviation
+        assert reasons.is_weak is not stands_out
+
+
+def test_reasons_say_what_a_score_is_made_of() -> None:
+    """The share of the words, the cosine, and how far it stands above the ordinary one."""
+    evidence = simple(postings=[(0, 0, 1)], nearest={0: (0.5, 0), 1: (0.05, 2)}, count=200)
+    first, second = judged(evidence)
+    assert first.reasons.cosine == 0.5
+    assert first.reasons.meaning == pytest.approx(4.0)
+    assert 0.2 < first.reasons.words < 0.5
+    assert second.reasons == Reasons(cosine=0.05, is_weak=True)
 
 
 def test_a_cosine_that_stands_out_beats_chance_overlap() -> None:

@@ -163,6 +163,7 @@ def told(found: Evidence | EvidenceArrays) -> tuple[object, ...]:
             for key, (cosine, passage) in evidence.nearest.items()
         ),
         evidence.compared,
+        sorted(evidence.entries[key] for key in evidence.phrased),
         round(evidence.cosine_mean, 5),
         round(evidence.cosine_deviation, 5),
     )
@@ -235,12 +236,16 @@ class BothIndexes(RuleBasedStateMachine):
 
     @rule(
         terms=st.lists(st.sampled_from(TERMS), unique=True, max_size=4),
-        passing=filters,
+        passing=st.just(Filters()) | filters,
         vector=queries,
     )
     def ask(self, terms: list[str], passing: Filters, vector: QueryVector | None) -> None:
         """Search and browse."""
-        self.both(lambda index: told(index.evidence(terms, passing, vector)))
+        self.both(
+            lambda index: told(
+                index.evidence(terms, passing, vector, [terms[:2], terms[2:], terms[::-1]])
+            )
+        )
         for offset in (0, 2):
             self.both(methodcaller("select", passing, limit=3, offset=offset))
 

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_journal.words import QUERY_TERMS_MAX, locate, query_terms, terms, title_key
+from agent_journal.words import (
+    QUERY_TERMS_MAX,
+    identifiers,
+    locate,
+    phrases,
+    query_terms,
+    terms,
+    title_key,
+)
 
 TEXTS = st.text(max_size=300) | st.text(
     st.sampled_from("aZé9_.-/\\:@'’ #+猫かカｶﾞ한ไท่ကខ្नमा🐛\u0301\u00ad\u200d\n"), max_size=80
@@ -255,3 +263,44 @@ def test_coloured_output_is_words_alone() -> None:
     text = "\x1b[31mred\x1b[0m alert \x1b[1;38:5:9mE0277\x1b[m \x1b[2K"
     assert terms(text) == terms("red alert E0277")
     assert text[locate(text, {"alert"}) :].startswith("alert")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("where is src/agent_journal/words.py used", {"src/agent_journal/words.py"}),
+        ("upgrade to v2026.4.10 of moment.js", {"2026.4.10", "moment.js"}),
+        ("what does getUserByEmail return", {"getuserbyemail"}),
+        ("LEDGER_FX_PROVIDER_URL is missing", {"ledger_fx_provider_url"}),
+        ("error E1234 and utf-8", {"e1234", "utf-8"}),
+        ("a well-known problem in 2026, e-mail and 404", set()),
+        ("Who went to Rome? She did. And then...", set()),
+        ("机器学习 で words.py を", {"words.py"}),
+    ],
+)
+def test_identifiers_are_the_terms_that_name_one_thing(text: str, named: set[str]) -> None:
+    """Names with structure; plain words, hyphened ones and numbers are none."""
+    assert identifiers(text) == named
+    assert identifiers(text) <= set(query_terms(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ('the "connection pool" is exhausted', ["connection pool"]),
+        (
+            "\u201cconnection pool\u201d and \u00abflaky tests\u00bb",
+            ["connection pool", "flaky tests"],
+        ),
+        ('"the" "of it" ""', []),
+        ('an "unclosed quote', []),
+        ('"words.py line"', ["words.py line"]),
+        ('"机器学习"', ["机器学习"]),
+    ],
+)
+def test_phrases_are_what_a_query_quotes(text: str, rows: list[str]) -> None:
+    """As terms that stand in a row wherever the same words do."""
+    assert phrases(text) == [tuple(query_terms(row)) for row in rows]
+    for row in phrases(text):
+        found = terms(f"before {text} after")
+        assert any(tuple(found[at : at + len(row)]) == row for at in range(len(found)))

@@ -83,15 +83,15 @@ def _matching(
     loader: EmbedderLoader,
     wait_s: float,
 ) -> Found:
-    terms = words.query_terms(query.text)
+    terms, phrases = words.query_terms(query.text), words.phrases(query.text)
     vector, embedder, reason = _query_vector(query.text, loader, wait_s)
     # Before the evidence: what gets its vector in between has not counted.
     backlog = index.backlog(embedder.identity) if embedder else 0
     try:
-        evidence = index.evidence(terms, filters, vector)
+        evidence = index.evidence(terms, filters, vector, phrases)
     except DimensionMismatchError as error:
         embedder, reason, backlog = None, str(error), 0
-        evidence = index.evidence(terms, filters)
+        evidence = index.evidence(terms, filters, phrases=phrases)
     if embedder and not evidence.compared and backlog:
         reason = "no entry that passes has a vector yet"
     ranked = ranking.rank(
@@ -99,12 +99,13 @@ def _matching(
         terms,
         words.title_key(query.text),
         embedder.baseline if embedder else None,
+        words.identifiers(query.text),
     )
     hits = []
     for found in ranked[query.offset : query.offset + query.limit]:
         if (entry := _read_hit(store, found.id)) is not None:
             snippet, offset = _snippet(entry, found.start, found.end, terms)
-            hits.append(Hit(entry, found.score, snippet, offset, found.found_by))
+            hits.append(Hit(entry, found.score, snippet, offset, found.found_by, found.reasons))
     return Found(tuple(hits), len(ranked), reason, backlog, evidence.entry_count)
 
 

@@ -78,6 +78,7 @@ class Evidence:
             and has a vector of the query's embedder or a sidecar of its model.
         compared: filtered entries that had such a vector.
         cosine_mean, cosine_deviation: over the best cosines of those entries; 0.0 without any.
+        phrased: keys of the entries in which a quoted phrase stands; all of them have postings.
     """
 
     entry_count: int
@@ -90,6 +91,7 @@ class Evidence:
     compared: int = 0
     cosine_mean: float = 0.0
     cosine_deviation: float = 0.0
+    phrased: frozenset[int] = frozenset()
 
     def plain(self) -> Evidence:
         """Return the same, as `EvidenceArrays.plain` does."""
@@ -110,6 +112,7 @@ class EvidenceArrays:
         near_entries, cosines, near_passages: for each nearest entry its row, its best cosine, and
             the row of the passage that has it; -1 when no passage has.
         compared, cosine_mean, cosine_deviation: as `Evidence` has them.
+        phrased: the rows of the entries in which a quoted phrase stands.
     """
 
     entry_count: int
@@ -131,6 +134,7 @@ class EvidenceArrays:
     compared: int
     cosine_mean: float
     cosine_deviation: float
+    phrased: Integers
 
     @classmethod
     def of(cls, evidence: Evidence) -> EvidenceArrays:
@@ -171,6 +175,7 @@ class EvidenceArrays:
             compared=evidence.compared,
             cosine_mean=evidence.cosine_mean,
             cosine_deviation=evidence.cosine_deviation,
+            phrased=column([entry_rows[key] for key in sorted(evidence.phrased)]),
         )
 
     def plain(self) -> Evidence:
@@ -204,4 +209,5 @@ class EvidenceArrays:
             compared=self.compared,
             cosine_mean=self.cosine_mean,
             cosine_deviation=self.cosine_deviation,
+            phrased=frozenset(self.phrased.tolist()),
         )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Literal, NewType
+from typing import Literal, NamedTuple, NewType
 
 from agent_journal.errors import (
     ForbiddenCharacterError,
@@ -119,15 +119,31 @@ class Problem:
         path: the file, absolute.
         line: where in it, counted from 1; None when it concerns the whole file.
         reason: what is wrong, in one lower-case sentence.
+        kind: one word for what is wrong with a ledger, or with a file as ledgers know it; empty for
+            everything else.
     """
 
     path: str
     reason: str
     line: int | None = None
+    kind: str = ""
 
     def __str__(self) -> str:
         """``path:line: reason``, as compilers print it."""
         return f"{self.path}:{self.line or 1}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Screening:
+    """What in a draft looked like secrets: how many of each kind, never what they were.
+
+    Attributes:
+        masked: what stands as ``[masked:kind]`` in the entry now, and is kept nowhere.
+        suspected: what may be secret and was left as it is.
+    """
+
+    masked: Mapping[str, int] = field(default_factory=dict)
+    suspected: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +155,7 @@ class Entry:
         title: empty when the file gives none; see `heading`.
         extra: every frontmatter key that isn't ours, in the file's order.
         problems: what could not be read; not part of the entry's value.
+        screening: what was found in its draft, when it was just written; empty when it was read.
     """
 
     id: EntryId
@@ -149,6 +166,7 @@ class Entry:
     provenance: Provenance = Provenance()
     extra: Mapping[str, Value] = field(default_factory=dict)
     problems: tuple[Problem, ...] = field(default=(), compare=False)
+    screening: Screening = field(default=Screening(), compare=False)
 
     @property
     def heading(self) -> str:
@@ -172,6 +190,27 @@ class Passage:
     text: str
 
 
+class Reasons(NamedTuple):
+    """What an entry's score is made of.
+
+    Attributes:
+        words: the share of the query that its words cover, rare ones counting most; above 1 when it
+            repeats them.
+        cosine: between the query and its nearest passage or title; None when none was compared.
+        meaning: by how many deviations that cosine is above the ordinary one; 0 when it is below.
+        title: the query is, holds, or is held by its title.
+        exact: it holds an identifier of the query, or what the query quotes.
+        is_weak: so much is often found by chance, and may have nothing to do with the query.
+    """
+
+    words: float = 0.0
+    cosine: float | None = None
+    meaning: float = 0.0
+    title: bool = False
+    exact: bool = False
+    is_weak: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One entry that answers a query.
@@ -181,6 +220,7 @@ class Hit:
         snippet: the passage that matched, or a part of it: always a substring of the entry's body.
         offset: where the snippet starts in the body, in characters.
         found_by: the kinds of evidence; empty when the query had no text.
+        reasons: what the score is made of; None when the query had no text.
     """
 
     entry: Entry
@@ -188,6 +228,7 @@ class Hit:
     snippet: str
     offset: int
     found_by: tuple[FoundBy, ...] = ()
+    reasons: Reasons | None = None
 
 
 @dataclass(frozen=True, slots=True)

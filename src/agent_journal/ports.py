@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from agent_journal.evidence import Evidence, EvidenceArrays
 from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance
 from agent_journal.query import Filters
+from agent_journal.redaction import Redacted, Redaction
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,9 +105,69 @@ class Store(Protocol):
         is free, and `Entry.created` with it. Nothing that exists is ever replaced, whichever
         processes and threads append at once. Many drafts of one instant take linear time.
 
+        Then it gets a line in the ledger, if the store keeps one. When that can't be added within
+        2 s, the entry is stored all the same, and a problem of kind ``unledgered`` comes with it.
+
         Raises:
             EntryTooLargeError: the entry would be larger than `ENTRY_LIMIT_BYTES`.
             WriteFailedError: it could not be made durable; nothing is left of it.
+        """
+        ...
+
+    def audit(self, *, progress: Progress | None = None) -> list[Problem]:
+        """Hold every file against the ledgers, and ledgers against themselves.
+
+        What is being written meanwhile is no problem. A store without a ledger finds nothing.
+
+        Args:
+            progress: told of (done, total) entries.
+
+        Returns:
+            Problems with a kind: those of the ledgers, then those of entries, by id.
+
+        Raises:
+            JournalUnavailableError: the place is missing or can't be read.
+        """
+        ...
+
+    def adopt(
+        self, ids: Collection[EntryId] = (), *, progress: Progress | None = None
+    ) -> list[EntryId]:
+        """Enter in the ledger that entries belong here as they are now, as a person has decided.
+
+        Args:
+            ids: altered, restored or missing entries, too; without any, all that have no line, and
+                lost ends of ledgers are no longer told.
+            progress: told of (done, total) entries.
+
+        Returns:
+            The entries that got a line; a redaction that isn't finished can't be accepted.
+
+        Raises:
+            EntryNotFoundError: an id is neither here nor in a ledger; nothing was entered.
+            JournalUnavailableError: the place is missing or can't be read.
+            LedgerUnavailableError: lines could not be added, or not all of them.
+        """
+        ...
+
+    def redact(
+        self, entry_id: EntryId, asked: Redaction | None, purge: Callable[[], None]
+    ) -> Redacted:
+        """Remove text from an entry for good, and what lies beside it; durable on return.
+
+        Afterwards `purge` is called, and at last the ledger gets a line. After a crash or an error
+        the same call again does what is left; when nothing is left it changes nothing, but calls
+        `purge`.
+
+        Args:
+            entry_id: the entry.
+            asked: what to remove; None when only traces are left to remove.
+            purge: has everything forgotten that was made of the entry's text.
+
+        Raises:
+            EntryNotFoundError: there is no such entry.
+            RedactionRefusedError: there is nothing to remove, or what is left can't be kept.
+            StorageError: it was not done, or not all of it.
         """
         ...
 
@@ -280,9 +341,21 @@ class Index(Protocol):
         ...
 
     def evidence(
-        self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+        self,
+        terms: Sequence[str],
+        filters: Filters,
+        vector: QueryVector | None = None,
+        phrases: Sequence[Sequence[str]] = (),
     ) -> Evidence | EvidenceArrays:
         """Gather everything known about distinct query terms and a vector, in one consistent view.
+
+        Args:
+            terms: what to look for.
+            filters: what entries must satisfy to appear.
+            vector: the query's, when there is an embedder.
+            phrases: rows of terms; an entry that has one of them in a passage, without a term in
+                between, is in `Evidence.phrased` if it holds a query term at all; an empty one
+                stands nowhere.
 
         Raises:
             DimensionMismatchError: the vector's length isn't that of its embedder's vectors.

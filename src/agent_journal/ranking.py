@@ -6,27 +6,33 @@ How the numbers below were found, and what they reach, stands in ``docs/search.m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from agent_journal.evidence import Evidence, EvidenceArrays
-from agent_journal.model import EntryId, FoundBy
+from agent_journal.model import EntryId, FoundBy, Reasons
 from agent_journal.ports import Baseline
 
 if TYPE_CHECKING:
     from agent_journal.evidence import Floats, Integers
 
 TITLE_FLOOR = 0.75
-_TITLE_SPREAD = 0.05  # keeps the order among entries that the floor lifts
+_TITLE_SPREAD = 0.05  # keeps the order among entries that a floor lifts
+EXACT_FLOOR = 0.5
+_EXACT_SPREAD = 0.2
 # BM25: how soon repetitions stop to count, and how much long passages are held back.
 _K1 = 0.9
 _B = 0.5
 _ELSEWHERE = 0.2  # of what other passages of the entry say beyond its best one
 _PHANTOMS = 10  # entries without any term, so that the first few of a journal still differ
-_LEXICAL_WEIGHT = 1.42
-_LEXICAL_POWER = 2.0  # above 1: a hit that covers much of the query beats several chance overlaps
+_WEIGHT = 1.42  # of words, against deviations of the cosine
 _PRIOR = 10  # entries for which the embedder's baseline stands
 _HALF = 10.0  # the strength whose score is one half
+_MEANING_MAX = 9.9  # below `_HALF`: meaning alone never reaches `EXACT_FLOOR`
+# What both a chance overlap and a cosine among strangers stay below, four times of five.
+_WEAK_SHARE = 0.4
+_WEAK_DEVIATIONS = 3.2
+_NO_BASELINE = Baseline(0.0, 1.0)
 
 
 class Ranked(NamedTuple):
@@ -37,6 +43,7 @@ class Ranked(NamedTuple):
         found_by: the kinds of evidence it has, at least one.
         start: where in the body the passage starts, in characters, that explains the hit best.
         end: where that passage ends; 0, as `start`, when no passage does but the whole entry.
+        reasons: what the score is made of.
     """
 
     id: EntryId
@@ -44,6 +51,7 @@ class Ranked(NamedTuple):
     found_by: tuple[FoundBy, ...]
     start: int
     end: int
+    reasons: Reasons
 
 
 class Ranking(Sequence[Ranked]):
@@ -75,6 +83,7 @@ def rank(
     terms: Sequence[str],
     query_key: str,
     baseline: Baseline | None,
+    exact: Collection[str] = (),
 ) -> Ranking:
     """Judge all that an index knows about a query, best first; each entry comes once.
 
@@ -87,22 +96,34 @@ def rank(
         terms: the query's terms, as `Evidence.frequencies` counts them.
         query_key: the query as `words.title_key` gives it.
         baseline: the embedder's, when a vector was compared; otherwise None.
+        exact: those of the terms that name one thing exactly. An entry that holds one, or a phrase
+            that is quoted, never comes after one that is only near in meaning.
     """
     rarities = _rarities(evidence, terms)
+    numbers = [number for number, term in enumerate(terms) if term in exact]
     if isinstance(evidence, EvidenceArrays):
-        return _rank_by_all(evidence, rarities, query_key, baseline)
+        return _rank_by_all(evidence, rarities, query_key, baseline, numbers)
     if evidence.compared:
-        return _rank_by_all(EvidenceArrays.of(evidence), rarities, query_key, baseline)
-    return _rank_by_words(evidence, rarities, query_key)
+        arrays = EvidenceArrays.of(evidence)
+        return _rank_by_all(arrays, rarities, query_key, baseline, numbers)
+    return _rank_by_words(evidence, rarities, query_key, numbers)
 
 
-def _rank_by_words(evidence: Evidence, rarities: Sequence[float], query_key: str) -> Ranking:
-    strengths = _lexical(evidence, rarities)
+def _rank_by_words(
+    evidence: Evidence, rarities: Sequence[float], query_key: str, exact: Sequence[int]
+) -> Ranking:
+    shares = _shares(evidence, rarities)
+    passages, scale = evidence.passages, _WEIGHT * sum(rarities)
+    lifted = set(evidence.phrased)
+    if exact:
+        lifted |= {passages[passage][0] for passage, term, _ in evidence.postings if term in exact}
     judged: list[tuple[float, int, EntryId, int]] = []
     for key, (entry_id, created, title_key) in evidence.entries.items():
-        strength = strengths[key][0] if key in strengths else 0.0
+        strength = scale * shares[key][0] ** 2 if key in shares else 0.0
         squared = strength * strength
         score = squared / (squared + _HALF * _HALF)
+        if key in lifted:
+            score = max(score, EXACT_FLOOR + _EXACT_SPREAD * score)
         if titles_touch(query_key, title_key):
             score = max(score, TITLE_FLOOR + _TITLE_SPREAD * score)
         judged.append((score, created, entry_id, key))
@@ -110,38 +131,52 @@ def _rank_by_words(evidence: Evidence, rarities: Sequence[float], query_key: str
 
     def say(place: int) -> Ranked:
         score, _, entry_id, key = judged[place]
-        by_title = titles_touch(query_key, evidence.entries[key].title_key)
-        found_by = _found_by(title=by_title, words=key in strengths, meaning=False)
-        if key not in strengths:
-            return Ranked(entry_id, score, found_by, 0, 0)
-        _, start, end, _ = evidence.passages[strengths[key][1]]
-        return Ranked(entry_id, score, found_by, start, end)
+        share, passage = shares.get(key, (0.0, None))
+        reasons = Reasons(
+            words=share,
+            title=titles_touch(query_key, evidence.entries[key].title_key),
+            exact=key in lifted,
+        )
+        found_by = _found_by(title=reasons.title, words=passage is not None, meaning=False)
+        _, start, end, _ = (0, 0, 0, 0) if passage is None else passages[passage]
+        return Ranked(entry_id, score, found_by, start, end, _judged(reasons))
 
     return Ranking(range(len(judged)), say)
 
 
 def _rank_by_all(
-    evidence: EvidenceArrays, rarities: Sequence[float], query_key: str, baseline: Baseline | None
+    evidence: EvidenceArrays,
+    rarities: Sequence[float],
+    query_key: str,
+    baseline: Baseline | None,
+    exact: Sequence[int],
 ) -> Ranking:
     import numpy as np  # noqa: PLC0415 - slow, and there whenever vectors are
 
-    ids, created = evidence.ids, evidence.created
-    words, worded = _lexical_arrays(evidence, rarities)
+    ids, created, near = evidence.ids, evidence.created, evidence.near_entries
+    shares, worded = _share_arrays(evidence, rarities)
+    words = _WEIGHT * sum(rarities) * shares**2
     mean, deviation = _ordinary_cosine(evidence, baseline)
-    meanings = np.zeros(len(ids))
-    meanings[evidence.near_entries] = np.maximum((evidence.cosines - mean) / deviation, 0.0)
+    cosines = np.full(len(ids), np.nan)
+    cosines[near] = evidence.cosines
+    meanings = np.clip(np.nan_to_num((cosines - mean) / deviation), 0.0, _MEANING_MAX)
     nearest = np.full(len(ids), -1)
-    nearest[evidence.near_entries] = evidence.near_passages
-    is_near = np.zeros(len(ids), np.bool_)
-    is_near[evidence.near_entries] = True
+    nearest[near] = evidence.near_passages
     squared = (words + meanings) ** 2
     scores = squared / (squared + _HALF * _HALF)
+    lifted = np.zeros(len(ids), np.bool_)
+    lifted[evidence.phrased] = True
+    holding = np.isin(evidence.posting_terms, exact)
+    lifted[evidence.owners[evidence.posting_passages[holding]]] = True
     touching = np.zeros(len(ids), np.bool_)
     for row, key in enumerate(evidence.title_keys):
         if (key in query_key or query_key in key) and titles_touch(query_key, key):
             touching[row] = True
-    lifted = np.maximum(scores, TITLE_FLOOR + _TITLE_SPREAD * scores)
-    scores = np.where(touching, lifted, scores)
+    for chosen, floor, spread in (
+        (lifted, EXACT_FLOOR, _EXACT_SPREAD),
+        (touching, TITLE_FLOOR, _TITLE_SPREAD),
+    ):
+        scores = np.where(chosen, np.maximum(scores, floor + spread * scores), scores)
     order = np.lexsort((created, scores))[::-1]
     is_tied = (np.diff(scores[order]) == 0) & (np.diff(created[order]) == 0)
     rows: list[int] = order.tolist()
@@ -150,17 +185,38 @@ def _rank_by_all(
 
     def say(row: int) -> Ranked:
         passage = int(worded[row])
-        found_by = _found_by(
-            title=bool(touching[row]), words=passage >= 0, meaning=bool(meanings[row] > 0)
+        reasons = Reasons(
+            words=float(shares[row]),
+            cosine=None if np.isnan(cosines[row]) else float(cosines[row]),
+            meaning=float(meanings[row]),
+            title=bool(touching[row]),
+            exact=bool(lifted[row]),
         )
-        if is_near[row] and (meanings[row] > words[row] or passage < 0):
-            passage = int(nearest[row]) if nearest[row] >= 0 else passage
+        found_by = _found_by(title=reasons.title, words=passage >= 0, meaning=reasons.meaning > 0)
+        if nearest[row] >= 0 and (meanings[row] > words[row] or passage < 0):
+            passage = int(nearest[row])
         start, end = (
             (0, 0) if passage < 0 else (int(evidence.starts[passage]), int(evidence.ends[passage]))
         )
-        return Ranked(ids[row], float(scores[row]), found_by, start, end)
+        return Ranked(
+            ids[row], float(scores[row]), found_by, start, end, _judged(reasons, baseline)
+        )
 
     return Ranking(rows, say)
+
+
+def _judged(reasons: Reasons, baseline: Baseline | None = None) -> Reasons:
+    """Say whether so much is found by chance, too."""
+    prior = baseline or _NO_BASELINE
+    is_weak = (
+        not (reasons.title or reasons.exact)
+        and reasons.words < _WEAK_SHARE
+        and (
+            reasons.cosine is None
+            or reasons.cosine < prior.mean + _WEAK_DEVIATIONS * prior.deviation
+        )
+    )
+    return reasons._replace(is_weak=is_weak)
 
 
 def titles_touch(query_key: str, title_key: str) -> bool:
@@ -197,11 +253,11 @@ def _rarities(evidence: Evidence | EvidenceArrays, terms: Sequence[str]) -> list
     return [math.log1p((count - held + 0.5) / (held + 0.5)) for held in frequencies]
 
 
-def _lexical(evidence: Evidence, rarities: Sequence[float]) -> dict[int, tuple[float, int]]:
-    """Return the lexical strength and the best passage of each entry that holds a term.
+def _shares(evidence: Evidence, rarities: Sequence[float]) -> dict[int, tuple[float, int]]:
+    """Return the share of the query that each entry with a term covers, and its best passage.
 
-    The strength grows with the share of the query that the entry covers and with what that share
-    says: BM25 of the best passage, and a little of the others', over the most one could expect.
+    BM25 of that passage, and a little of the others', over the rarity of the whole query; above 1
+    when terms are repeated.
     """
     passages = evidence.passages
     flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
@@ -231,10 +287,8 @@ def _lexical(evidence: Evidence, rarities: Sequence[float]) -> dict[int, tuple[f
         for entry, anywhere in _anywhere(evidence, weights, several).items():
             weight, passage = best[entry]
             best[entry] = (weight + _ELSEWHERE * max(anywhere - weight, 0.0), passage)
-    factor = _LEXICAL_WEIGHT / (sum(rarities) or 1.0)
-    return {
-        entry: (factor * said**_LEXICAL_POWER, passage) for entry, (said, passage) in best.items()
-    }
+    whole = sum(rarities) or 1.0
+    return {entry: (said / whole, passage) for entry, (said, passage) in best.items()}
 
 
 def _anywhere(evidence: Evidence, weights: Sequence[float], among: set[int]) -> dict[int, float]:
@@ -251,15 +305,15 @@ def _anywhere(evidence: Evidence, weights: Sequence[float], among: set[int]) -> 
     return total
 
 
-def _lexical_arrays(evidence: EvidenceArrays, rarities: Sequence[float]) -> tuple[Floats, Integers]:
-    """Return what `_lexical` does for every entry: its strength, 0 without a term, and -1 then."""
+def _share_arrays(evidence: EvidenceArrays, rarities: Sequence[float]) -> tuple[Floats, Integers]:
+    """Return what `_shares` does for every entry: its share, 0 without a term, and -1 then."""
     import numpy as np  # noqa: PLC0415 - slow, and there whenever vectors are
 
-    strengths = np.zeros(len(evidence.ids))
+    shares = np.zeros(len(evidence.ids))
     passages = np.full(len(evidence.ids), -1)
     rows, terms, times = evidence.posting_passages, evidence.posting_terms, evidence.occurrences
     if not len(rows):
-        return strengths, passages
+        return shares, passages
     flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
     tops = np.array(rarities) * (_K1 + 1)
     weights = tops[terms] * times / (times + flat + slope * evidence.lengths[rows])
@@ -276,15 +330,15 @@ def _lexical_arrays(evidence: EvidenceArrays, rarities: Sequence[float]) -> tupl
     order = np.argsort(pairs, kind="stable")
     firsts = np.flatnonzero(np.diff(pairs[order], prepend=-1))
     most = np.maximum.reduceat(weights[order], firsts)
-    anywhere = np.bincount(pairs[order][firsts] // len(rarities), most, minlength=len(strengths))
+    anywhere = np.bincount(pairs[order][firsts] // len(rarities), most, minlength=len(shares))
     total = best + _ELSEWHERE * np.maximum(anywhere[entries] - best, 0.0)
-    strengths[entries] = _LEXICAL_WEIGHT / (sum(rarities) or 1.0) * total**_LEXICAL_POWER
-    return strengths, passages
+    shares[entries] = total / (sum(rarities) or 1.0)
+    return shares, passages
 
 
 def _ordinary_cosine(evidence: EvidenceArrays, baseline: Baseline | None) -> tuple[float, float]:
     """Return mean and deviation to expect, leaning on the embedder's where few were compared."""
-    prior = baseline or Baseline(0.0, 1.0)
+    prior = baseline or _NO_BASELINE
     compared = evidence.compared
     total = compared + _PRIOR
     mean = (compared * evidence.cosine_mean + _PRIOR * prior.mean) / total

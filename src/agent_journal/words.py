@@ -32,6 +32,8 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])(?!.s$)")
 _CAPITALS_WITHIN = re.compile("[a-z][A-Z]|[A-Z][A-Z][a-z]")
 _PLURAL_ACRONYM = re.compile("(?<=[A-Z][A-Z])s$")
 _ESCAPE = re.compile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")  # as coloured output has them
+_NAMING = re.compile(r"[._/\\:@]")
+_QUOTED = re.compile('"([^"]+)"|\u201c([^\u201d]+)\u201d|\u00ab([^\u00bb]+)\u00bb')
 _VERSION = re.compile(r"v\d+(?:\.\d+)+")
 
 
@@ -74,6 +76,34 @@ def query_terms(text: str) -> list[str]:
         kept = set(sorted(distinct, key=len, reverse=True)[:QUERY_TERMS_MAX])
         distinct = [term for term in distinct if term in kept]
     return distinct
+
+
+def identifiers(text: str) -> frozenset[str]:
+    """Return those of a query's terms that name one thing exactly.
+
+    Paths, dotted and snake-cased names, versions, codes and camelCase; plain words, hyphened ones
+    and numbers are none.
+    """
+    read = text[:_QUERY_CHARS_MAX]
+    found = (_analyses[chunk] for chunk in chunks_in(read).findall(read) if _is_identifier(chunk))
+    return frozenset(terms[0] for terms in found if terms)
+
+
+def phrases(text: str) -> list[tuple[str, ...]]:
+    """Return what a query quotes, each as the terms that stand in a row where it is found.
+
+    Quotes that hold nothing but stop words say nothing.
+    """
+    quoted = ("".join(groups) for groups in _QUOTED.findall(text[:_QUERY_CHARS_MAX]))
+    found: list[tuple[str, ...]] = []
+    for content in map(_content_and_stop_words, quoted):
+        terms = content[0]
+        in_pairs = {
+            one for term in terms if len(term) == _PAIR and is_unspaced(term) for one in term
+        }
+        if row := tuple(term for term in terms if term not in in_pairs):
+            found.append(row)
+    return found
 
 
 def title_key(text: str) -> str:
@@ -152,6 +182,16 @@ def _analyse(chunk: str) -> list[str]:
     if chunk.isalpha() and not _CAPITALS_WITHIN.search(chunk):
         return [stem(folded[:_WORD_MAX])]
     return _identifier(folded[1:] if _VERSION.fullmatch(folded) else chunk.rstrip("+#"))
+
+
+def _is_identifier(chunk: str) -> bool:
+    if is_unspaced(chunk) or not any(map(str.isalpha, chunk)):
+        return bool(_VERSION.fullmatch(f"v{chunk}"))
+    return bool(
+        _NAMING.search(chunk.strip("._-/\\:@"))
+        or any(map(str.isdigit, chunk))
+        or _CAPITALS_WITHIN.search(chunk)
+    )
 
 
 def _identifier(chunk: str) -> list[str]:

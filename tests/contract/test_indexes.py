@@ -135,10 +135,14 @@ def looking(
 
 
 def asked(
-    index: Index, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+    index: Index,
+    terms: Sequence[str],
+    filters: Filters,
+    vector: QueryVector | None = None,
+    phrases: Sequence[Sequence[str]] = (),
 ) -> Evidence:
     """Return an index's evidence in its plain form."""
-    return index.evidence(terms, filters, vector).plain()
+    return index.evidence(terms, filters, vector, phrases).plain()
 
 
 def nearest(evidence: Evidence) -> dict[str, tuple[float, int | None]]:
@@ -551,6 +555,34 @@ class IndexContract(ABC):
         assert nearest(evidence) == {"entry-2": (1.0, 0)}
         assert index.backlog("id") == 1
         assert index.backlog("other") == 0
+
+    @pytest.mark.parametrize("vector", [None, looking(1, 0)])
+    def test_phrases_are_terms_in_a_row(self, index: Index, vector: QueryVector | None) -> None:
+        """Within one passage and in order, with nothing between; odd terms are no syntax."""
+        odd = 'q"uote'
+        index.update(
+            [
+                entry(1, ["a", "b", "c"]),
+                entry(2, ["b", "a"]),
+                entry(3, ["a"], ["b"]),
+                entry(4, ["a", "x", "b"]),
+                entry(5, [odd, "*", "a"], agent="other"),
+            ]
+        )
+        index.add_vectors("id", [made(number, (1, 0)) for number in (1, 2, 4, 5)])
+
+        def phrased(*phrases: Sequence[str], terms: Sequence[str] = ("a", "b")) -> set[str]:
+            evidence = asked(index, terms, Filters(), vector, phrases)
+            return {evidence.entries[key].id for key in evidence.phrased}
+
+        assert phrased() == phrased([]) == set()
+        assert phrased(["a", "b"]) == {"entry-1"}
+        assert phrased(["b", "a"], ["x"]) == {"entry-2", "entry-4"}
+        assert phrased([odd, "*"]) == {"entry-5"}
+        assert phrased(["missing"], [odd, "a"]) == set()
+        assert phrased([odd, "*"], terms=["b"]) == set()
+        others = asked(index, ["a"], Filters(agent="nobody"), vector, [["a"]])
+        assert others.phrased == frozenset()
 
     def test_a_title_can_be_nearest(self, index: Index) -> None:
         """Its vector counts as a passage's does, and names none; a passage as near goes first."""

@@ -111,7 +111,11 @@ class MemoryIndex:
         return Selection(len(ids), tuple(ids[offset : offset + limit]))
 
     def evidence(
-        self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+        self,
+        terms: Sequence[str],
+        filters: Filters,
+        vector: QueryVector | None = None,
+        phrases: Sequence[Sequence[str]] = (),
     ) -> Evidence:
         """Gather everything known about distinct query terms and a vector; see `Index.evidence`."""
         with self._lock:
@@ -167,6 +171,15 @@ class MemoryIndex:
                 compared=len(best),
                 cosine_mean=mean,
                 cosine_deviation=deviation,
+                phrased=frozenset(
+                    key
+                    for key in worded
+                    if any(
+                        _holds(one.terms, phrase)
+                        for one in passing[key].passages
+                        for phrase in phrases
+                    )
+                ),
             )
 
     def tags(self) -> dict[str, int]:
@@ -274,6 +287,13 @@ def _updated(old: _Kept | None, entry: IndexedEntry) -> _Kept | None:
         old.entry, version=entry.version, sidecar=entry.sidecar, problems=entry.problems
     )
     return replace(old, entry=beside)
+
+
+def _holds(terms: Sequence[str], phrase: Sequence[str]) -> bool:
+    wanted, width = tuple(phrase), len(phrase)
+    return bool(wanted) and any(
+        tuple(terms[at : at + width]) == wanted for at in range(len(terms) - width + 1)
+    )
 
 
 def _passes(kept: _Kept, filters: Filters) -> bool:

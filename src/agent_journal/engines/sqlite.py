@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent_journal.engines import sqlite_file
-from agent_journal.engines.sqlite_facts import Facts, occurrences
+from agent_journal.engines.sqlite_facts import Facts, holders, occurrences
 from agent_journal.engines.sqlite_file import SharedFile
 from agent_journal.engines.sqlite_filters import condition, passing
 from agent_journal.engines.sqlite_tables import (
@@ -146,7 +146,11 @@ class SqliteIndex:
         return self._file.read(work)
 
     def evidence(
-        self, terms: Sequence[str], filters: Filters, vector: QueryVector | None = None
+        self,
+        terms: Sequence[str],
+        filters: Filters,
+        vector: QueryVector | None = None,
+        phrases: Sequence[Sequence[str]] = (),
     ) -> Evidence | EvidenceArrays:
         """Gather everything known about distinct query terms and a vector; see `Index.evidence`."""
 
@@ -154,9 +158,9 @@ class SqliteIndex:
             state = read_state(connection)
             chosen = passing(connection, filters)
             if vector is None:
-                return self._evidence(connection, state, terms, chosen)
+                return self._evidence(connection, state, terms, chosen, phrases)
             _require_dimension(connection, vector)
-            return self._evidence_with_vectors(connection, state, terms, chosen, vector)
+            return self._evidence_with_vectors(connection, state, terms, chosen, phrases, vector)
 
         return self._file.read(work)
 
@@ -288,6 +292,7 @@ class SqliteIndex:
         state: State,
         terms: Sequence[str],
         passing: set[int] | None,
+        phrases: Sequence[Sequence[str]],
     ) -> Evidence:
         facts = self._facts
         if facts.uid != state.uid:
@@ -297,13 +302,14 @@ class SqliteIndex:
         postings: list[Posting] = []
         frequencies: list[int] = []
         for number, count in enumerate(counts):
-            holders = {known[passage][0] for passage in count}
-            frequencies.append(len(holders))
+            holding = {known[passage][0] for passage in count}
+            frequencies.append(len(holding))
             chosen: Mapping[int, int] = count
             if passing is not None:
                 chosen = {key: n for key, n in count.items() if known[key][0] in passing}
             postings += zip(chosen, repeat(number), chosen.values(), strict=False)
         named = {passage for passage, _, _ in postings}
+        in_a_row = holders(connection, phrases)
         return Evidence(
             entry_count=state.entries,
             mean_length=state.terms / state.passages if state.passages else 0.0,
@@ -311,6 +317,7 @@ class SqliteIndex:
             postings=postings,
             passages={key: known[key] for key in named},
             entries=facts.entries(connection, {known[passage][0] for passage in named}),
+            phrased=frozenset(known[passage][0] for passage in named & in_a_row),
         )
 
     def _evidence_with_vectors(
@@ -319,6 +326,7 @@ class SqliteIndex:
         state: State,
         terms: Sequence[str],
         passing: set[int] | None,
+        phrases: Sequence[Sequence[str]],
         vector: QueryVector,
     ) -> EvidenceArrays:
         import numpy as np  # noqa: PLC0415 - slow, and there whenever a vector is
@@ -336,7 +344,7 @@ class SqliteIndex:
                 connection, vector, moment=moment, passing=chosen, worded=worded
             )
 
-        return columns.evidence(connection, state, terms, chosen, compare)
+        return columns.evidence(connection, state, terms, chosen, phrases, compare)
 
 
 def remove_unused(folder: Path, *, older_than_days: float, keep: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from agent_journal.engines.sqlite_facts import holders
 from agent_journal.engines.sqlite_file import DamagedError
 from agent_journal.engines.sqlite_tables import State, encode_term, require, unpack
 from agent_journal.engines.sqlite_vectors import among
@@ -66,6 +67,7 @@ class Columns:
         state: State,
         terms: Sequence[str],
         passing: Integers | None,
+        phrases: Sequence[Sequence[str]],
         compare: Callable[[Integers], Dense],
     ) -> EvidenceArrays:
         """Return what is known about some terms and a vector.
@@ -75,6 +77,7 @@ class Columns:
             state: as of this transaction.
             terms: distinct.
             passing: keys of the entries that pass the filters; None means all.
+            phrases: rows of terms.
             compare: given the keys of entries that hold a term, returns the nearest entries.
         """
         known = self._refreshed(connection, state)
@@ -93,6 +96,8 @@ class Columns:
         if passing is not None:
             kept = among(owners, passing)
             rows, numbers, times, owners = rows[kept], numbers[kept], times[kept], owners[kept]
+        in_a_row = np.array(sorted(holders(connection, phrases)), np.int64)
+        phrased = owners[np.isin(known.passages[0, rows], in_a_row)] if len(in_a_row) else in_a_row
         dense = compare(owners)
         near = dense.passages[dense.passages >= 0]
         passages, posting_passages, near = _union(
@@ -127,6 +132,7 @@ class Columns:
             compared=dense.compared,
             cosine_mean=dense.cosine_mean,
             cosine_deviation=dense.cosine_deviation,
+            phrased=np.searchsorted(known.entries[0, entries], np.unique(phrased)),
         )
 
     def _refreshed(self, connection: sqlite3.Connection, state: State) -> _Known:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 from agent_journal.engines.sqlite_file import DamagedError
-from agent_journal.engines.sqlite_tables import encode_term, require, unpack
+from agent_journal.engines.sqlite_tables import encode_term, encode_terms, require, unpack
 from agent_journal.evidence import EntryFacts, PassageFacts
 from agent_journal.model import EntryId
 
@@ -78,3 +78,13 @@ def occurrences(connection: sqlite3.Connection, term: str) -> Counter[int]:
         "SELECT group_concat(doc) FROM postings WHERE term = ?", (encode_term(term),)
     ).fetchone()
     return Counter(map(int, found.split(","))) if found else Counter()
+
+
+def holders(connection: sqlite3.Connection, phrases: Sequence[Sequence[str]]) -> set[int]:
+    """Return the keys of the passages in which the terms of one of the phrases stand in a row."""
+    found: set[int] = set()
+    for phrase in phrases:
+        quoted = encode_terms(phrase).replace('"', '""')
+        rows = connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (f'"{quoted}"',))
+        found.update(key for (key,) in rows)
+    return found
