@@ -60,6 +60,13 @@ def open_store(settings: Settings) -> Store:
     return FileStore(settings.folder)
 
 
+def journal_over(store: Store) -> Journal:
+    """Return a journal over a store that keeps nothing: an index in memory, and no model."""
+    from agent_journal.engines.loading import NoEmbedder  # noqa: PLC0415 - chosen here
+
+    return Journal(store, _memory_index(), NoEmbedder("none is used here"))
+
+
 def index_path(settings: Settings) -> Path:
     """Return where a journal's index is: named by the journal's real path and what made it.
 

@@ -51,6 +51,11 @@ def is_plain(text: str) -> bool:
     return escape_controls(text) == text and "\n" not in text and "\t" not in text
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with the word for so many."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def fence(text: str) -> str:
     """Return a run of one character, at least 3, that stands nowhere within a text.
 

@@ -13,6 +13,7 @@ import click
 from agent_journal.errors import EmbedderUnavailableError, JournalError, JournalUnavailableError
 from agent_journal.faces.cli import layout, shapes
 from agent_journal.faces.cli.call import Call
+from agent_journal.faces.cli.doctoring import doctor
 from agent_journal.faces.cli.errors import MEANINGS, NOTHING, OK
 from agent_journal.faces.cli.exporting import export
 from agent_journal.faces.cli.hosting import hosts, install, uninstall
@@ -325,7 +326,7 @@ def completion(context: click.Context, shell: str) -> int:
     return OK
 
 
-for _command in (export, import_, install, uninstall, hosts):
+for _command in (doctor, export, import_, install, uninstall, hosts):
     commands.add_command(_command)
 
 

@@ -17,6 +17,7 @@ from agent_journal.faces.cli.errors import NOTHING, OK, OutputFailedError
 from agent_journal.faces.cli.options import RestrictingOptions, resolve, restricting_options
 from agent_journal.faces.cli.output import PROGRAM, print_text, progress_bar, say, say_warning
 from agent_journal.faces.cli.shared import shared_options
+from agent_journal.faces.framing import counted
 
 if TYPE_CHECKING:
     from agent_journal.transfer.jsonl import Export
@@ -78,11 +79,11 @@ def export(
 def _conclude(call: Call, export: Export, path: Path | None) -> int:
     """Tell what was exported, and what was not; return the exit code."""
     if export.unreadable:
-        count = layout.counted(len(export.unreadable), "entry", "entries")
+        count = counted(len(export.unreadable), "entry", "entries")
         first = export.unreadable[0].path
         say_warning(f"{count} can't be read, {first} for one; see: {PROGRAM} check")
     if export.damaged:
-        count = layout.counted(export.damaged, "entry is", "entries are")
+        count = counted(export.damaged, "entry is", "entries are")
         say_warning(f"{count} exported as far as it goes, being damaged; see: {PROGRAM} check")
     if path is not None:
         call.answer(shapes.export_shape(export, path), layout.export_lines(export, path))

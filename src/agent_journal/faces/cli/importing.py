@@ -14,7 +14,7 @@ from agent_journal.faces.cli.call import Call
 from agent_journal.faces.cli.errors import NOTHING, OK
 from agent_journal.faces.cli.output import PROGRAM, progress_bar, say, say_warning
 from agent_journal.faces.cli.shared import Decorated, shared_options, with_options
-from agent_journal.faces.framing import escape_controls
+from agent_journal.faces.framing import counted, escape_controls
 
 if TYPE_CHECKING:
     from agent_journal.model import Provenance
@@ -135,7 +135,7 @@ def _take_in(call: Call, batch: Batch, *, dry_run: bool) -> int:
     with progress_bar("Looking at what is there") as progress:
         known = Known.of(store, progress)
     if known.unreadable:
-        count = layout.counted(len(known.unreadable), "entry", "entries")
+        count = counted(len(known.unreadable), "entry", "entries")
         say_warning(f"{count} can't be read, and may be imported once more; see: {PROGRAM} check")
     with progress_bar("Importing") as progress:
         done = take_in(store, batch, known, dry_run=dry_run, progress=progress)

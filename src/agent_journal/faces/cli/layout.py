@@ -6,12 +6,12 @@ All that comes from entries passes through `framing` here, so that none can act 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_journal.faces.cli.shapes import path_of
-from agent_journal.faces.framing import escape_controls, exact_line, one_line
+from agent_journal.faces.framing import counted, escape_controls, exact_line, one_line
 from agent_journal.jsonline import encode, plain
 from agent_journal.model import Entry, Hit, Problem, SearchPage, project_name, timestamp
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_journal.config import Settings
+    from agent_journal.faces.doctor.verdict import Verdict
     from agent_journal.faces.hosts.installing import Finding, Outcome
     from agent_journal.journal import Status
     from agent_journal.transfer.intake import Intake
@@ -39,6 +40,9 @@ _STATE_STYLES = {
     "not ours": "yellow",
     "unknown": "red",
 }
+_LEVEL_WIDTH = 9
+_SUBJECT_WIDTH = 15
+_LEVEL_STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 Segment = tuple[str, str]
 """A text and its style, such as ``bold`` or ``dim``; no style is the empty string."""
@@ -213,9 +217,26 @@ def export_lines(export: Export, path: Path) -> Iterator[Line]:
     yield _line((f"{exported} exported to {one_line(str(path), VALUE_WIDTH)}", ""))
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """Return a number with the word for so many."""
-    return f"{number:,} {one if number == 1 else many}"
+def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[Line]:
+    """Lay out what doctor says of some things, and what to do about them."""
+    for verdict in verdicts:
+        level = (f"{verdict.level:<{_LEVEL_WIDTH}}", _LEVEL_STYLES[verdict.level])
+        subject = (f"{one_line(verdict.subject, _SUBJECT_WIDTH):<{_SUBJECT_WIDTH}} ", "bold")
+        message = (one_line(verdict.message, VALUE_WIDTH), "")
+        yield Line((level, subject, message), hang=_LEVEL_WIDTH + _SUBJECT_WIDTH + 1)
+        if verdict.advice:
+            indent = _LEVEL_WIDTH + _SUBJECT_WIDTH + 1
+            yield Line(((f"-> {one_line(verdict.advice, VALUE_WIDTH)}", "cyan"),), indent, hang=3)
+
+
+def summary_lines(verdicts: Sequence[Verdict]) -> Iterator[Line]:
+    """Lay out how many problems and notes there were."""
+    problems = sum(verdict.level == "problem" for verdict in verdicts)
+    notes = sum(verdict.level == "note" for verdict in verdicts)
+    told = counted(problems, "problem", "problems") if problems else "no problems"
+    yield Line()
+    more = f", {counted(notes, 'note', 'notes')}" if notes else ""
+    yield _line((f"{told}{more}", "bold red" if problems else "bold green"))
 
 
 def marked(text: str, wanted: frozenset[str]) -> list[Segment]:

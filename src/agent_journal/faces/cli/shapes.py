@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agent_journal.errors import JournalError
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_journal.config import Settings
+    from agent_journal.faces.doctor.verdict import Verdict
     from agent_journal.faces.hosts.installing import Finding, Outcome
     from agent_journal.faces.hosts.table import Host
     from agent_journal.journal import Status
@@ -143,6 +144,23 @@ def export_shape(export: Export, path: Path) -> dict[str, Json]:
         "entries": export.count,
         "damaged": export.damaged,
         "unreadable": [problem_shape(problem) for problem in export.unreadable],
+    }
+
+
+def verdicts_shape(verdicts: Sequence[Verdict]) -> dict[str, Json]:
+    """Return what doctor says of each thing that it looked at."""
+    return {
+        "problems": sum(verdict.level == "problem" for verdict in verdicts),
+        "notes": sum(verdict.level == "note" for verdict in verdicts),
+        "verdicts": [
+            {
+                "subject": verdict.subject,
+                "level": verdict.level,
+                "message": verdict.message,
+                "advice": verdict.advice,
+            }
+            for verdict in verdicts
+        ],
     }
 
 

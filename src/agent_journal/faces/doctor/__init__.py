@@ -1,0 +1,1 @@
+"""What `doctor` looks at and tries: machine, journal, model, server and hosts."""
