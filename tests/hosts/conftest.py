@@ -23,12 +23,16 @@ def programs() -> Path:
     """
     modules = HOSTS / "node_modules"
     if not (modules / ".set-up").exists():
-        asked = ["npm", "view", "opencode-ai", "version"]
-        asking = subprocess.run(asked, capture_output=True, encoding="utf-8", check=False)
-        if asking.returncode:
+        if not is_npm_reachable():
             pytest.skip("the hosts are not installed, and npm can't be reached to install them")
         pytest.fail("the hosts are not installed: run `make test K=hosts`")
     return modules / ".bin"
+
+
+def is_npm_reachable() -> bool:
+    """Tell whether packages can be had."""
+    asked = ["npm", "view", "opencode-ai", "version"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
@@ -29,6 +29,7 @@ TITLE = "A title"
 Json = dict[str, Any]  # whatever a host sends
 Turn = tuple[str, str]  # "user" and what was typed, "calls" or "result" and what a tool gave
 Step = list[tuple[str, Json]]
+Call = tuple[str, Mapping[str, object]]  # a tool's name and arguments
 
 _CALL = re.compile(r"CALL (\S+)\s*(\{.*\})?$")
 _USAGE = {"input_tokens": 10, "output_tokens": 5}
@@ -120,9 +121,7 @@ class ScriptedModel:
         return self.conversations[-1].results if self.conversations else []
 
 
-def script(
-    *steps: tuple[str, Mapping[str, object]] | list[tuple[str, Mapping[str, object]]],
-) -> str:
+def script(*steps: Call | Sequence[Call]) -> str:
     """Return the prompt that has tools called one after the other, those in a list together."""
     lines = []
     for step in steps:
