@@ -95,6 +95,26 @@ def test_nothing_is_made_where_there_is_nothing(shell: Shell) -> None:
     assert state(shell.home) == before
 
 
+def test_a_journal_that_went_is_missed(shell: Shell) -> None:
+    """Its index knows; one that never held anything doesn't count."""
+    assert shell("status").code == 0  # it makes an index
+    assert "no problems, " in shell("doctor").out
+    shell.write("T")
+    shell("search", "T")
+    aside = shell.folder.rename(shell.home / "aside")
+    before = state(shell.home)
+    outcome = shell("doctor")
+    assert outcome.code == 1
+    assert f"{shell.folder} is missing, and its search index knows 1 entry\n" in outcome.out
+    assert state(shell.home) == before
+    shell.folder.mkdir()
+    assert f"{shell.folder} is empty, and its search index knows 1 entry\n" in shell("doctor").out
+    for path in (shell.home / ".cache" / "agent-journal").iterdir():
+        path.write_text("no index", "ascii")
+    assert "its search index knows" not in shell("doctor").out
+    assert aside.exists()
+
+
 def test_a_warning_goes_into_no_log(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong is told as a verdict, and leaves no trace."""
 

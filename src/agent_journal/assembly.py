@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import suppress
+import shutil
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_journal.config import Settings, load_settings
 from agent_journal.engines.files import FileStore
+from agent_journal.errors import IndexUnavailableError
 from agent_journal.journal import Journal
 from agent_journal.upkeep import ANALYSIS_VERSION
 
@@ -81,6 +83,26 @@ def index_path(settings: Settings) -> Path:
         folder = os.fspath(settings.folder)
     name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
     return settings.index_folder / f"{name}-v{SCHEMA_VERSION}.{ANALYSIS_VERSION}.sqlite3"
+
+
+def count_indexed(settings: Settings, scratch: Path) -> int:
+    """Return how many entries a journal's index knows, from a copy, so that it isn't touched.
+
+    Args:
+        settings: where the journal and its index are.
+        scratch: an empty folder for the copy.
+    """
+    from agent_journal.engines.sqlite import SqliteIndex  # noqa: PLC0415 - chosen here
+
+    path = index_path(settings)
+    try:
+        for each in path.parent.glob(f"{path.name}*"):
+            shutil.copyfile(each, scratch / each.name)
+        index = SqliteIndex(scratch / path.name)
+        with closing(index):
+            return index.count()
+    except (OSError, IndexUnavailableError):
+        return 0  # there is none that could be asked
 
 
 def _index(settings: Settings) -> Index:

@@ -74,9 +74,8 @@ def _patient(settings: Settings) -> Patient:
 def _no_log() -> Iterator[None]:
     """Keep warnings out of the log and off the screen: what is wrong is told as a verdict."""
     log = logging.getLogger("agent_journal")
-    handler = logging.NullHandler()
-    log.addHandler(handler)
+    before, log.disabled = log.disabled, True
     try:
         yield
     finally:
-        log.removeHandler(handler)
+        log.disabled = before

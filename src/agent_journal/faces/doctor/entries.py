@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from agent_journal.assembly import journal_over
-from agent_journal.engines.files import FileStore
+from agent_journal.assembly import journal_over, open_store
 from agent_journal.engines.placing import (
     TEMPORARY_PREFIX,
     TEMPORARY_SUFFIX,
@@ -24,8 +24,11 @@ from agent_journal.errors import EntryNotFoundError, StorageError
 from agent_journal.faces.doctor.verdict import Verdict, note, ok, problem
 from agent_journal.faces.framing import counted
 from agent_journal.model import Entry, EntryId, Problem
-from agent_journal.ports import Progress, Sidecar
+from agent_journal.ports import Progress, Sidecar, Store
 from agent_journal.upkeep import SEED_MODEL
+
+if TYPE_CHECKING:
+    from agent_journal.config import Settings
 
 LEFTOVER_S = 86_400.0
 """A temporary file that is older has no writer any more."""
@@ -56,41 +59,46 @@ class Survey:
     leftovers: int
 
 
-class _Store(FileStore):
-    """Remembers what is read from it, so that one reading serves all questions."""
+class _Watched:
+    """A store that remembers what is read from it, so that one reading serves all questions."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self.projects: Counter[str] = Counter()
         self.models: dict[EntryId, str] = {}
 
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever else a store has
+        return getattr(self._store, name)
+
     def read(self, entry_id: EntryId) -> Entry:
-        entry = super().read(entry_id)
+        entry = self._store.read(entry_id)
         self.projects[entry.provenance.project] += 1
         return entry
 
     def read_sidecar(self, entry_id: EntryId) -> Sidecar | None:
-        sidecar = super().read_sidecar(entry_id)
+        sidecar = self._store.read_sidecar(entry_id)
         if sidecar is not None:
             self.models[entry_id] = sidecar.model
         return sidecar
 
 
-def survey(folder: Path, progress: Progress | None = None) -> Survey:
+def survey(settings: Settings, progress: Progress | None = None) -> Survey:
     """Read every entry and sidecar, and write nothing, no index either.
 
     Args:
-        folder: the journal folder.
+        settings: where the journal is.
         progress: told of (done, total) entries.
 
     Raises:
         JournalUnavailableError: the folder is missing or can't be read.
     """
-    store = _Store(folder)
-    with journal_over(store) as journal:
+    store = open_store(settings)
+    watched = _Watched(store)
+    with journal_over(cast("Store", watched)) as journal:  # it hands on whatever it hasn't
         problems = journal.check(progress=progress)
     count = len(store.listing().versions)
-    return Survey(count, problems, store.projects, store.models, _leftovers(folder))
+    leftovers = _leftovers(settings.folder)
+    return Survey(count, problems, watched.projects, watched.models, leftovers)
 
 
 def verdicts(found: Survey) -> Iterator[Verdict]:
@@ -120,15 +128,15 @@ def verdicts(found: Survey) -> Iterator[Verdict]:
         yield note("projects", message, "nothing: they are found as ever, by that path or its end")
 
 
-def to_compare(folder: Path, found: Survey, model: str) -> list[tuple[Entry, Sidecar]]:
+def to_compare(settings: Settings, found: Survey, model: str) -> list[tuple[Entry, Sidecar]]:
     """Return some entries with their vectors of a model, those that may be stale first.
 
     Args:
-        folder: the journal folder.
+        settings: where the journal is.
         found: what is in it.
         model: the embedder's name.
     """
-    store = FileStore(folder)
+    store, folder = open_store(settings), settings.folder
     ours = [entry_id for entry_id, each in found.models.items() if each == model]
     chosen: list[tuple[Entry, Sidecar]] = []
     for entry_id in sorted(ours, key=lambda each: (_is_newer(folder, each), each), reverse=True):
@@ -164,8 +172,8 @@ def vectors(
         yield note("vectors", message, "agent-journal reindex puts new ones in their place")
     missing = found.count - ours - originals - models.total()
     if missing:
-        number = counted(missing, "entry has", "entries have")
-        message = f"{number} no valid vector alongside: words alone may find what it would"
+        number = counted(missing, "entry", "entries")
+        message = f"beside {number} lies no valid vector; words alone may find what has none"
         yield note("vectors", message, "agent-journal reindex makes them; a server does, in time")
     if found.count and not (stale or models or missing):
         again = counted(compared, "was made anew and is", "were made anew and are")

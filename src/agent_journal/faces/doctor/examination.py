@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from agent_journal.assembly import index_path
+from agent_journal.assembly import count_indexed
 from agent_journal.config import Settings
 from agent_journal.errors import JournalError, JournalUnavailableError
 from agent_journal.faces.doctor import entries, hosting, places
@@ -69,17 +69,22 @@ def examine(patient: Patient, shows: Shows) -> Generator[Verdict]:
     where = f"Python {platform.python_version()} in {sys.prefix}"
     yield ok("program", f"agent-journal {patient.version}, {where}")
     yield places.configuration(patient.settings)
-    yield from places.folders(patient.settings, index_path(patient.settings))
-    yield from places.room(patient.settings)
     try:
         folder = Path(tempfile.mkdtemp(prefix="agent-journal-doctor-"))
     except OSError as error:
         message = f"no temporary folder can be made: {error.strerror}"
         yield problem("trial", message, "make room for temporary files, or set TMPDIR")
+        yield from places.folders(patient.settings, lambda: 0)
+        yield from places.room(patient.settings)
         return
     remove = partial(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(remove)  # after Ctrl-C a thread that was just starting may still be at work
     try:
+        scratch = folder / "index"
+        scratch.mkdir()
+        indexed = partial(count_indexed, patient.settings, scratch)
+        yield from places.folders(patient.settings, indexed)
+        yield from places.room(patient.settings)
         with ThreadPoolExecutor(_STARTS_AT_ONCE) as pool:
             findings = survey(patient.machine, version=patient.version)
             starts = [patient.start]
@@ -105,7 +110,7 @@ def _journal(settings: Settings, folder: Path, shows: Shows) -> Iterator[Verdict
     found = None
     try:
         with shows.bar("Reading the entries") as progress:
-            found = entries.survey(settings.folder, progress)
+            found = entries.survey(settings, progress)
     except JournalUnavailableError:
         pass  # of the folder it has been told
     else:
@@ -118,7 +123,7 @@ def _journal(settings: Settings, folder: Path, shows: Shows) -> Iterator[Verdict
     if found is None or not trial.model:
         return
     with shows.waiting("Comparing vectors"):
-        samples = entries.to_compare(settings.folder, found, trial.model)
+        samples = entries.to_compare(settings, found, trial.model)
         try:
             stale = trial.stale(samples)
         except JournalError as error:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_journal.engines import placing
 from agent_journal.faces.doctor.verdict import Verdict, note, ok, problem
+from agent_journal.faces.framing import counted
 
 if TYPE_CHECKING:
     from agent_journal.config import Settings
@@ -41,14 +42,14 @@ def configuration(settings: Settings) -> Verdict:
     return note("config", f"{path} {why} that agents get no tools", advice)
 
 
-def folders(settings: Settings, index: Path) -> Iterator[Verdict]:
+def folders(settings: Settings, indexed: Callable[[], int]) -> Iterator[Verdict]:
     """Judge the folders of entries, indexes and the log; nothing is created or written.
 
     Args:
         settings: where they are.
-        index: where this journal's index is; it need not exist.
+        indexed: tells how many entries the journal's index knows; asked only if there are none.
     """
-    yield from _journal(settings.folder, index)
+    yield from _journal(settings.folder, indexed)
     yield _folder("index folder", settings.index_folder)
     if settings.state_folder:
         yield _folder("log folder", settings.state_folder)
@@ -79,12 +80,13 @@ def room(settings: Settings) -> Iterator[Verdict]:
             yield ok("room", f"{_size(free)} are free for {what}")
 
 
-def _journal(folder: Path, index: Path) -> Iterator[Verdict]:
+def _journal(folder: Path, indexed: Callable[[], int]) -> Iterator[Verdict]:
     found = _folder(JOURNAL, folder)
     is_empty = found.level == "note" or (found.level == "ok" and not _names(folder))
-    if is_empty and os.path.lexists(index):
+    if is_empty and (count := indexed()):
         what = "is missing" if found.level == "note" else "is empty"
-        message = f"{folder} {what}, and yet it has a search index ({index})"
+        entries = counted(count, "entry", "entries")
+        message = f"{folder} {what}, and its search index knows {entries}"
         advice = (
             "mount it if it belongs to another disk; if it is gone for good: agent-journal reindex"
         )

@@ -47,7 +47,7 @@ class Trial:
             folder=folder / "journal",
             index_folder=folder / "index",
             config_path=folder / "config.json",
-            state_folder=None,
+            state_folder=folder / "state",
             error=None,
         )
 
