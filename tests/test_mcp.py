@@ -837,6 +837,23 @@ def test_what_a_plugin_does_not_say_is_not_invented(
 
 
 @pytest.mark.parametrize(
+    ("told", "is_newer"),
+    [({"protocol": 1}, False), ({"protocol": 2}, True), ({"protocol": "x"}, False), ({}, False)],
+)
+def test_a_plugin_that_is_newer_is_served_and_named(
+    config: Path, told: Json, *, is_newer: bool
+) -> None:
+    """It may say more than is understood, so whoever reads the log is told what to do."""
+    assert config
+    with Server() as server:
+        server.initialize(experimental={"agent-journal/plugin": told})
+        assert [tool["name"] for tool in server.ask("tools/list")["tools"]] == NAMES
+        assert server.leave() == 0
+        said = server.stderr.read().decode()
+    assert ("run: agent-journal install opencode" in said) == is_newer
+
+
+@pytest.mark.parametrize(
     "meta",
     [
         7,

@@ -39,6 +39,8 @@ _GRACE_S = 1.4  # for requests that are still unanswered at the end
 _UPKEEP_GRACE_S = 0.3
 _THREADS_GRACE_S = 0.1
 _ROOTS_WAIT_S = 1.0
+_PLUGIN = "agent-journal/plugin"  # the capability by which our own plugins make themselves known
+_PLUGIN_PROTOCOL = 1  # the newest that is understood, and so are all before it
 _CALLS_AT_ONCE = 64  # more than any host sends; a search may wait 2 s for the model
 _LOADED_AT_ONCE = {"anthropic/alwaysLoad": True}
 """Without it Claude Code shows agents the tools' names alone, until they ask: no guidance, no use.
@@ -89,8 +91,9 @@ class _Service:
         return server
 
     async def _list_tools(
-        self, _context: _Context, _params: types.PaginatedRequestParams | None
+        self, context: _Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
+        _heed_plugin(context.session)
         if self._tools:
             self._journal.wake()
         return types.ListToolsResult(tools=[_definition(tool) for tool in self._tools])
@@ -210,6 +213,17 @@ def _refusal(settings: Settings) -> str:
     if settings.enabled:
         return ""
     return f'the journal is disabled; set "enabled": true under "journal" in {settings.config_path}'
+
+
+def _heed_plugin(session: ServerSession) -> None:
+    capabilities = session.client_capabilities
+    told = (capabilities.experimental or {}).get(_PLUGIN, {}) if capabilities else {}
+    protocol = told.get("protocol")
+    if isinstance(protocol, int) and protocol > _PLUGIN_PROTOCOL:
+        _log.warning(
+            "the plugin was installed by a newer agent-journal, and may say more than this one "
+            "understands; run: agent-journal install opencode"
+        )
 
 
 def _definition(tool: tools.Tool) -> types.Tool:
