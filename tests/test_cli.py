@@ -264,6 +264,31 @@ class TestSearch:
         assert facts.endswith("  shop  #redis")
         assert snippet.strip() == "7.4 changed its licence."
 
+    def test_explains_scores(self, shell: Shell) -> None:
+        """What was found of the words, and whether a name, a quote or the title has a part in it."""
+        shell.write("Deployment", "The pool of connections in app.toml was too small.")
+        line = shell("search", "where is app.toml", "--explain").out.splitlines()[-1]
+        assert re.fullmatch(r" +\d+% of the words, exact name or quote", line)
+        line = shell("search", "deployment", "--explain").out.splitlines()[-1]
+        assert line.strip() == "100% of the words, title"
+        hit = json.loads(shell("search", '"the pool of connections"', "--json").out)["hits"][0]
+        assert (hit["weak"], hit["reasons"]["exact"], hit["reasons"]["cosine"]) == (
+            False,
+            True,
+            None,
+        )
+
+    def test_marks_what_may_be_chance(self, shell: Shell) -> None:
+        """One common word of many is no answer, and said to be none; nothing is left out for it."""
+        for number in range(5):
+            shell.write(f"Note {number}", "The server was slow again.")
+        outcome = shell("search", "which server renders holiday photographs at midnight")
+        head, warning, _, _, facts, *_ = outcome.out.splitlines()
+        assert head.startswith("5 entries")
+        assert warning == "all weak: perhaps no entry answers this"
+        assert facts.endswith("  weak")
+        assert outcome.code == 0
+
     def test_filters(self, shell: Shell) -> None:
         """Every filter option lets pass what it names, and keeps out the rest."""
         options = ["-p", "/x/mine", "--agent", "a", "--model", "m", "--provider", "v"]
@@ -326,7 +351,7 @@ class TestSearch:
                 assert {hit["title"] for hit in hits} == wanted
                 assert {hit["repo"] for hit in hits} == {"example.com/acme/cart"}
         assert "secret" not in "".join(
-            path.read_text(encoding="utf-8") for path in shell.folder.iterdir()
+            path.read_text(encoding="utf-8") for path in shell.folder.glob("*.md")
         )
 
     def test_a_dot_that_is_gone_is_refused(
