@@ -265,7 +265,7 @@ class TestSearch:
         assert snippet.strip() == "7.4 changed its licence."
 
     def test_explains_scores(self, shell: Shell) -> None:
-        """What was found of the words, and whether a name, a quote or the title has a part in it."""
+        """What was found of the words, and whether a name, a quote or the title had a part."""
         shell.write("Deployment", "The pool of connections in app.toml was too small.")
         line = shell("search", "where is app.toml", "--explain").out.splitlines()[-1]
         assert re.fullmatch(r" +\d+% of the words, exact name or quote", line)

@@ -32,6 +32,7 @@ from agent_journal.model import (
     Hit,
     Problem,
     Provenance,
+    Reasons,
     SearchPage,
     normalise_tags,
 )
@@ -683,6 +684,18 @@ class TestFinding:
             assert re.search(rf"^{number + 1}\. {number:03} \(", text, re.MULTILINE)
         assert text == escape_controls(text)
         assert re.search(r"\+\d\d more", text)
+
+    def test_weak_hits_are_marked(self) -> None:
+        """An agent learns which hits may be chance, and when all of them are."""
+        weak, good = (
+            Hit(entry("b", entry_id=name), 0.1, "b", 0, ("lexical",), Reasons(is_weak=name == "1"))
+            for name in ("1", "2")
+        )
+        text = mcp_answers.found(page([weak, good]), Query("words"), NONE)
+        assert re.findall(r"^\d\. (\d) \(.*weak\)$", text, re.MULTILINE) == ["1"]
+        assert "no entry answers" not in text
+        text = mcp_answers.found(page([weak]), Query("words"), NONE)
+        assert "All of these are weak matches: perhaps no entry answers this." in text
 
     def test_ids_of_foreign_files_are_never_cut(self) -> None:
         """Even the longest names that a file can have are given in full, and still fit."""

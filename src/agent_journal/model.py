@@ -230,6 +230,11 @@ class Hit:
     found_by: tuple[FoundBy, ...] = ()
     reasons: Reasons | None = None
 
+    @property
+    def is_weak(self) -> bool:
+        """Whether so much is often found by chance; see `Reasons`."""
+        return self.reasons is not None and self.reasons.is_weak
+
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:

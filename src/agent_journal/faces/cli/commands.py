@@ -146,12 +146,14 @@ def write(
     epilog="\b\nExamples:\n"
     "  agent-journal search why is redis pinned\n"
     "  agent-journal search E0277 --lexical\n"
+    "  agent-journal search '\"connection pool\" exhausted' --explain\n"
     "  agent-journal search deploy --project . --tag decision --since 2w\n"
     "  agent-journal search -- --force-with-lease\n"
 )
 @click.argument("text", nargs=-1)
 @filter_options
 @click.option("--lexical", is_flag=True, help="Find by words only, at once, without the model.")
+@click.option("--explain", is_flag=True, help="Say what each score is made of.")
 @shared_options(listed=False)
 @click.pass_context
 def search(
@@ -159,13 +161,14 @@ def search(
     text: tuple[str, ...],
     *,
     lexical: bool,
+    explain: bool,
     **filters: Unpack[FilterOptions],
 ) -> int:
     """Find entries by meaning and by words.
 
     Without TEXT the newest come first.
     """
-    return _search(Call(context), " ".join(text), filters, lexical=lexical)
+    return _search(Call(context), " ".join(text), filters, lexical=lexical, explain=explain)
 
 
 @commands.command(
@@ -330,7 +333,9 @@ for _command in (doctor, export, import_, install, uninstall, hosts):
     commands.add_command(_command)
 
 
-def _search(call: Call, text: str, filters: FilterOptions, *, lexical: bool) -> int:
+def _search(
+    call: Call, text: str, filters: FilterOptions, *, lexical: bool, explain: bool = False
+) -> int:
     resolve(filters)
     query = Query(text=text, **filters)
     settings = call.settings(lexical=lexical or not query.text)
@@ -344,7 +349,7 @@ def _search(call: Call, text: str, filters: FilterOptions, *, lexical: bool) -> 
         say_warning(f"vectors could not be made: {failure}")
     call.answer(
         shapes.page_shape(page, settings.folder),
-        layout.page_lines(page, _wanted(text), is_ranked=bool(query.text)),
+        layout.page_lines(page, _wanted(text), is_ranked=bool(query.text), is_explained=explain),
     )
     return OK if page.hits else NOTHING
 

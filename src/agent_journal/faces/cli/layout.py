@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from agent_journal.faces.cli.shapes import path_of
 from agent_journal.faces.framing import counted, escape_controls, exact_line, one_line
 from agent_journal.jsonline import encode, plain
-from agent_journal.model import Entry, Hit, Problem, SearchPage, project_name, timestamp
+from agent_journal.model import Entry, Hit, Problem, Reasons, SearchPage, project_name, timestamp
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -70,7 +70,11 @@ class Line:
 
 
 def page_lines(
-    page: SearchPage, wanted: frozenset[str], *, is_ranked: bool = True
+    page: SearchPage,
+    wanted: frozenset[str],
+    *,
+    is_ranked: bool = True,
+    is_explained: bool = False,
 ) -> Iterator[Line]:
     """Lay out an answer: how it was found, then its hits.
 
@@ -78,6 +82,7 @@ def page_lines(
         page: the answer.
         wanted: the query's lexical terms, to be marked in snippets.
         is_ranked: there was a text to compare entries with.
+        is_explained: say of each hit what its score is made of.
     """
     heading = _heading(page, is_ranked=is_ranked)
     yield _line((heading, "bold" if page.hits else "yellow"))
@@ -87,9 +92,13 @@ def page_lines(
     for notice in page.notices:
         if one_line(notice) not in heading:
             yield _line((f"note: {one_line(notice)}", "yellow"))
+    if page.hits and all(hit.is_weak for hit in page.hits):
+        yield _line(("all weak: perhaps no entry answers this", "yellow"))
     for hit in page.hits:
         yield Line()
         yield from _hit_lines(hit, wanted)
+        if is_explained and hit.reasons is not None:
+            yield Line(((_because(hit.reasons), "dim"),), _SCORE_WIDTH)
 
 
 def entry_lines(entry: Entry, folder: Path) -> Iterator[Line]:
@@ -288,10 +297,21 @@ def _hit_lines(hit: Hit, wanted: frozenset[str]) -> Iterator[Line]:
     if entry.provenance.project:
         facts.append((f"  {one_line(project_name(entry.provenance.project), TAG_WIDTH)}", "blue"))
     facts += [(f"  #{one_line(tag, TAG_WIDTH)}", "green") for tag in entry.tags]
+    facts += [("  weak", "yellow")] if hit.is_weak else []
     yield Line(tuple(facts), indent)
     snippet = one_line(hit.snippet, SNIPPET_WIDTH)
     if snippet:
         yield Line(tuple(marked(snippet, wanted)), indent)
+
+
+def _because(reasons: Reasons) -> str:
+    """Say what a score is made of, as docs/search.md explains it."""
+    found = [f"{min(reasons.words, 1):.0%} of the words"]
+    if reasons.cosine is not None:
+        found.append(f"cosine {reasons.cosine:.2f} ({reasons.meaning:.1f} deviations up)")
+    found += ["exact name or quote"] if reasons.exact else []
+    found += ["title"] if reasons.title else []
+    return ", ".join(found)
 
 
 def _moment(instant: datetime) -> str:

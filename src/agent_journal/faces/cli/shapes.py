@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_journal.errors import JournalError
 from agent_journal.jsonline import Json, plain
-from agent_journal.model import Entry, EntryId, Hit, Problem, SearchPage, timestamp
+from agent_journal.model import Entry, EntryId, Hit, Problem, Reasons, SearchPage, timestamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,6 +206,18 @@ def _hit(hit: Hit, folder: Path) -> dict[str, Json]:
         "found_by": list(hit.found_by),
         "snippet": hit.snippet,
         "snippet_offset": hit.offset,
+        "weak": hit.is_weak,
+        "reasons": None if hit.reasons is None else _reasons(hit.reasons),
+    }
+
+
+def _reasons(reasons: Reasons) -> dict[str, Json]:
+    return {
+        "words": round(reasons.words, 3),
+        "cosine": None if reasons.cosine is None else round(reasons.cosine, 3),
+        "meaning": round(reasons.meaning, 2),
+        "title": reasons.title,
+        "exact": reasons.exact,
     }
 
 

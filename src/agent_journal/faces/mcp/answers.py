@@ -149,6 +149,8 @@ def _header(page: SearchPage, query: Query, caps: _Caps) -> list[str]:
         told = page.reason
         reason = f" ({_brief(told, caps.notice)})" if told else ""
         lines.append(f"Mode: {page.mode}{reason}.")
+        if page.hits and all(hit.is_weak for hit in page.hits):
+            lines.append("All of these are weak matches: perhaps no entry answers this.")
         if page.backlog:
             have = "entry has" if page.backlog == 1 else "entries have"
             lines.append(f"Backlog: {page.backlog:,} {have} no vector yet: found by words only.")
@@ -180,6 +182,7 @@ def _tags_in_use(page: SearchPage, limit_bytes: int) -> str:
 def _hit(hit: Hit, number: int, caps: _Caps, own: Project) -> str:
     entry = hit.entry
     score = "" if hit.score is None else f", score {hit.score:.2f}"
+    score += ", weak" if hit.is_weak else ""
     lines = [
         f"{number}. {exact_line(entry.id)} ({timestamp(entry.created)}{score})",
         f"   {_brief(entry.heading, caps.title)}",
