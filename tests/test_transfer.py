@@ -54,7 +54,7 @@ def exported(store: Store) -> bytes:
 def imported(store: Store, lines: bytes, *, dry_run: bool = False) -> Intake:
     """Import JSON Lines."""
     batch = Batch(read_lines(io.BytesIO(lines), "export.jsonl"))
-    return take_in(store, batch, Known.of(store), dry_run=dry_run)
+    return take_in(store.append, batch, Known.of(store), dry_run=dry_run)
 
 
 def entries(store: Store) -> list[Entry]:
@@ -301,7 +301,7 @@ class TestIntake:
         drafts = [Draft("large", "x" * 1024 * 1024, created=AT), Draft("small", created=AT)]
         for dry_run in (True, False):
             store = MemoryStore()
-            taken = take_in(store, found(drafts), Known.of(store), dry_run=dry_run)
+            taken = take_in(store.append, found(drafts), Known.of(store), dry_run=dry_run)
             assert (taken.added, taken.refused) == (1, 1)
             (problem,) = taken.refusals
             assert problem.path == "/from/0.md"
@@ -320,8 +320,8 @@ class TestIntake:
             )
             for body in (b"one", b"two")
         )
-        assert take_in(store, found([one]), Known.of(store)).renewed == 0
-        taken = take_in(store, found([two, one]), Known.of(store))
+        assert take_in(store.append, found([one]), Known.of(store)).renewed == 0
+        taken = take_in(store.append, found([two, one]), Known.of(store))
         assert (taken.added, taken.renewed, taken.known) == (1, 1, 1)
         assert [entry.body for entry in entries(store)] == ["one", "two"]
 
@@ -332,7 +332,9 @@ class TestIntake:
         drafts = [Draft("odd", str(number), created=AT) for number in range(5)]
         odd = [Found("/x.md", draft=draft, problems=(problem, problem)) for draft in drafts]
         store = MemoryStore()
-        taken = take_in(store, Batch([*odd, *[Found.refused("/y.md", "no")] * 5]), Known.of(store))
+        taken = take_in(
+            store.append, Batch([*odd, *[Found.refused("/y.md", "no")] * 5]), Known.of(store)
+        )
         assert (taken.added, len(taken.notes)) == (5, 3)
         assert (taken.refused, len(taken.refusals)) == (5, 3)
 
@@ -342,9 +344,11 @@ class TestIntake:
         drafts = [Draft("T", str(number), created=AT) for number in range(2)]
         told: list[tuple[int, int]] = []
         batch = Batch(found(drafts).found, total=2)
-        take_in(store, batch, Known.of(store), progress=lambda *done: told.append(done))
+        take_in(store.append, batch, Known.of(store), progress=lambda *done: told.append(done))
         Known.of(store, progress=lambda *done: told.append(done))
-        take_in(store, found(drafts), Known.of(store), progress=lambda *done: told.append(done))
+        take_in(
+            store.append, found(drafts), Known.of(store), progress=lambda *done: told.append(done)
+        )
         list(Export(store, Filters(), progress=lambda *done: told.append(done)))
         assert told == [(1, 2), (2, 2)] * 3
 
@@ -364,9 +368,9 @@ class TestIntake:
                 yield from list(found(drafts).found)[2:]
 
             with pytest.raises(WriteFailedError) as caught:
-                take_in(store, Batch(filled_up()), known)
+                take_in(store.append, Batch(filled_up()), known)
         assert caught.value.__notes__ == ["2 were imported before; the same call imports the rest"]
-        taken = take_in(store, found(drafts), Known.of(store))
+        taken = take_in(store.append, found(drafts), Known.of(store))
         assert (taken.known, taken.added) == (2, 1)
 
 
@@ -446,15 +450,15 @@ with dropped():
         store.put("20260102-030405-679-copy", b'---\ntitle: "x"\n---\n')
         draft = Draft("T", created=AT)
         for added in (1, 0):
-            assert take_in(store, found([draft]), Known.of(store)).added == added
+            assert take_in(store.append, found([draft]), Known.of(store)).added == added
         assert store.read(EntryId("20260102-030405-679")).title == "T"
 
     def test_a_source_of_anybody_else_is_no_identity(self) -> None:
         """Two entries from one book are two entries; a draft without an instant is always new."""
         store = MemoryStore()
         drafts = [Draft(title, created=AT, extra={"source": "a book#1"}) for title in ("a", "b")]
-        assert take_in(store, found(drafts), Known.of(store)).added == 2
-        assert take_in(store, found([Draft("a"), Draft("a")]), Known.of(store)).added == 2
+        assert take_in(store.append, found(drafts), Known.of(store)).added == 2
+        assert take_in(store.append, found([Draft("a"), Draft("a")]), Known.of(store)).added == 2
 
 
 def test_no_key_of_theirs_is_lost() -> None:

@@ -54,7 +54,7 @@ class Places:
         """Import all blocks."""
         folders = [BlockFolder(self.everywhere), BlockFolder(self.within, self.origin)]
         batch = find(folders)
-        taken = take_in(self.store, batch, Known.of(self.store))
+        taken = take_in(self.store.append, batch, Known.of(self.store))
         assert taken.read == batch.total
         return taken
 

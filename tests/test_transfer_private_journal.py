@@ -63,7 +63,7 @@ class Places:
     def take_in(self, path: Path | None = None, origin: Provenance = UNKNOWN) -> Intake:
         """Import all of it."""
         batch = find(path or self.folder, origin)
-        taken = take_in(self.store, batch, Known.of(self.store))
+        taken = take_in(self.store.append, batch, Known.of(self.store))
         assert taken.read == batch.total
         return taken
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agent_journal.engines.instants import render_checked
 from agent_journal.errors import InvalidDraftError, WriteFailedError
-from agent_journal.model import Draft, Problem
-from agent_journal.ports import Progress, Store
+from agent_journal.model import Draft, Entry, Problem
+from agent_journal.ports import Progress
 from agent_journal.transfer.batch import Batch, Found
 from agent_journal.transfer.known import Known
 
@@ -43,7 +43,7 @@ class Intake:
 
 
 def take_in(
-    store: Store,
+    write: Callable[[Draft], Entry],
     batch: Batch,
     known: Known,
     *,
@@ -56,7 +56,7 @@ def take_in(
     nothing, whether the first one came to its end or not.
 
     Args:
-        store: where to write.
+        write: stores a draft, as `Journal.write` does.
         batch: what was found.
         known: what is there already; what is added is added to it.
         dry_run: write nothing, and count as if it had been written.
@@ -69,7 +69,7 @@ def take_in(
     for found in batch.found:
         done.read += 1
         try:
-            _take(store, found, known, done, dry_run=dry_run)
+            _take(write, found, known, done, dry_run=dry_run)
         except WriteFailedError as error:
             error.add_note(f"{done.added} were imported before; the same call imports the rest")
             raise
@@ -78,7 +78,9 @@ def take_in(
     return done
 
 
-def _take(store: Store, found: Found, known: Known, done: Intake, *, dry_run: bool) -> None:
+def _take(
+    write: Callable[[Draft], Entry], found: Found, known: Known, done: Intake, *, dry_run: bool
+) -> None:
     draft = found.draft
     if draft is None:
         if found.problems:
@@ -94,7 +96,7 @@ def _take(store: Store, found: Found, known: Known, done: Intake, *, dry_run: bo
         if dry_run:
             known.pretend(draft, _would_be_created(draft))
         else:
-            known.add(store.append(draft))
+            known.add(write(draft))
     except InvalidDraftError as error:  # too large, for one
         _refuse(done, [Problem(found.path, str(error), found.line)])
         return

@@ -131,14 +131,14 @@ def _take_in(call: Call, batch: Batch, *, dry_run: bool) -> int:
     from agent_journal.transfer.intake import take_in  # noqa: PLC0415 - as above
     from agent_journal.transfer.known import Known  # noqa: PLC0415 - as above
 
-    store = open_store(call.settings(lexical=True, writes=not dry_run))
+    settings = call.settings(lexical=True, writes=not dry_run)
     with progress_bar("Looking at what is there") as progress:
-        known = Known.of(store, progress)
+        known = Known.of(open_store(settings), progress)
     if known.unreadable:
         count = counted(len(known.unreadable), "entry", "entries")
         say_warning(f"{count} can't be read, and may be imported once more; see: {PROGRAM} check")
-    with progress_bar("Importing") as progress:
-        done = take_in(store, batch, known, dry_run=dry_run, progress=progress)
+    with call.journal(settings) as journal, progress_bar("Importing") as progress:
+        done = take_in(journal.write, batch, known, dry_run=dry_run, progress=progress)
     call.answer(
         shapes.intake_shape(done, dry_run=dry_run), layout.intake_lines(done, dry_run=dry_run)
     )

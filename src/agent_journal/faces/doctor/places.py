@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_journal.engines import placing
+from agent_journal.engines.scanning import ENTRY_SUFFIX
 from agent_journal.faces.doctor.verdict import Verdict, note, ok, problem
 from agent_journal.faces.framing import counted
 
@@ -82,7 +83,7 @@ def room(settings: Settings) -> Iterator[Verdict]:
 
 def _journal(folder: Path, indexed: Callable[[], int]) -> Iterator[Verdict]:
     found = _folder(JOURNAL, folder)
-    is_empty = found.level == "note" or (found.level == "ok" and not _names(folder))
+    is_empty = found.level == "note" or (found.level == "ok" and not _holds_entries(folder))
     if is_empty and (count := indexed()):
         what = "is missing" if found.level == "note" else "is empty"
         entries = counted(count, "entry", "entries")
@@ -103,7 +104,7 @@ def _folder(subject: str, path: Path) -> Verdict:
         found = path.stat()
         if not stat.S_ISDIR(found.st_mode):
             return problem(subject, f"{path} is no folder", f"move it away, or {choose}")
-        _names(path)
+        _holds_entries(path)
     except FileNotFoundError:
         return _missing(subject, path, choose)
     except OSError as error:
@@ -141,9 +142,9 @@ def _privacy(folder: Path) -> Iterator[Verdict]:
         yield problem("privacy", message, f"chmod 700 {folder}")
 
 
-def _names(folder: Path) -> list[str]:
+def _holds_entries(folder: Path) -> bool:
     with placing.opened(folder) as descriptor:
-        return placing.names(descriptor)
+        return any(name.endswith(ENTRY_SUFFIX) for name in placing.names(descriptor))
 
 
 def _nearest(path: Path) -> Path:
