@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 import signal
 from pathlib import Path
 
 import pytest
-from tests.hosts.opencode import COMMAND, OpenCode
+from tests.hosts.opencode import COMMAND, Json, OpenCode
 from tests.hosts.plugin import is_there, wait_for
 from tests.hosts.proof import Desk, desk
 from tests.hosts.scripted import ScriptedModel, script
@@ -20,6 +22,7 @@ from agent_journal.model import Draft, Entry
 from agent_journal.query import Query
 
 NAMES = ["journal_read", "journal_search", "journal_write"]
+DOCUMENT = Path(__file__).parents[2].joinpath("docs", "opencode.md").read_text(encoding="utf-8")
 WRITE = ("journal_write", {"title": "A title", "body": "A body"})
 
 
@@ -44,6 +47,13 @@ def entries() -> list[Entry]:
 def offered(model: ScriptedModel) -> list[str]:
     """Return the journal's tools that models were offered."""
     return sorted({name for each in model.requests for name in each.tools if "journal" in name})
+
+
+def documented_rules() -> Json:
+    """Return the example of permissions in the documentation."""
+    (example,) = re.findall("^```json\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+    rules: Json = json.loads(example)
+    return rules
 
 
 def test_an_entry_is_written_found_and_read(opencode: OpenCode, place: Desk) -> None:
@@ -94,9 +104,9 @@ def test_denied_tools_leave_no_trace(opencode: OpenCode, place: Desk) -> None:
 def test_who_may_not_write_may_read(opencode: OpenCode, place: Desk) -> None:
     """The denied tool's definition is left out, the others' are there, and work."""
     opencode.add_plugin()
-    opencode.config = {"permission": {"journal_write": "deny"}}
+    opencode.config = documented_rules()
     opencode.model.script = script(WRITE, ("journal_search", {}))
-    opencode.run("Hello", project=place.project)
+    opencode.run("Hello", "--agent", "plan", project=place.project)
     assert offered(opencode.model) == ["journal_read", "journal_search"]
     write, search, _ = tools.definitions()
     assert write.description[:60] not in opencode.model.wire
@@ -110,16 +120,16 @@ def test_who_may_not_write_may_read(opencode: OpenCode, place: Desk) -> None:
 def test_a_pattern_says_what_may_be_written(opencode: OpenCode, place: Desk) -> None:
     """OpenCode is asked for each call's subject; without that, a plugin's tools just run."""
     opencode.add_plugin()
-    opencode.config = {"permission": {"journal_write": {"*": "deny", "ok*": "allow"}}}
+    opencode.config = documented_rules()
     opencode.model.script = script(
-        ("journal_write", {"title": " secret\nok", "body": ""}),
-        ("journal_write", {"title": "ok, go", "body": ""}),
+        ("journal_write", {"title": "The\npassword is x", "body": ""}),
+        ("journal_write", {"title": "Redis is pinned", "body": ""}),
     )
     opencode.run("Hello", project=place.project)
     refused, written = opencode.model.results
     assert "rule which prevents you from using this specific tool call" in refused
     assert written.startswith("Saved.")
-    assert [entry.title for entry in entries()] == ["ok, go"]
+    assert [entry.title for entry in entries()] == ["Redis is pinned"]
 
 
 def test_a_command_that_is_gone_costs_the_tools_alone(opencode: OpenCode, place: Desk) -> None:
