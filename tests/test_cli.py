@@ -908,6 +908,7 @@ class TestCompletion:
             "plain,release\\\\ notes",
         ]
         assert self.complete(shell, "write", "-t", "x,RED") == ["plain,x,redis"]
+        assert self.complete(shell, "write", "-t", "Redis,re") == ["plain,Redis,release\\\\ notes"]
 
     def test_completes_ids(self, shell: Shell) -> None:
         """The newest first, with their titles where a shell shows them."""

@@ -240,6 +240,10 @@ def test_the_editor_is_asked_for_a_body_on_a_terminal(program: Program) -> None:
     code, shown = program.on_terminal("write", "T", env={"VISUAL": "", "EDITOR": "true"})
     assert code == 1
     assert b"nothing was written" in shown
+    for missing in ("/nowhere/editor", "false"):
+        code, shown = program.on_terminal("write", "T", env={"VISUAL": "", "EDITOR": missing})
+        assert code == 2, shown
+        assert b"set EDITOR to one that is there" in b" ".join(shown.split())
     code, shown = program.on_terminal("write", " ", env={"VISUAL": "", "EDITOR": str(editor)})
     assert code == 3  # before anything is typed
     assert len(list(program.folder.glob("*.md"))) == 1

@@ -59,6 +59,7 @@ def respond(command: click.Command, instruction: str) -> int:
 def tags(context: click.Context, incomplete: str) -> list[str]:
     """Return what the last tag of a comma list may become, most used first."""
     done, comma, begun = incomplete.rpartition(",")
+    given = {fold_case(tag.strip()) for tag in done.split(",")}
     call = Call(context)
     try:
         settings = call.settings(lexical=True, quiet=True)
@@ -69,7 +70,10 @@ def tags(context: click.Context, incomplete: str) -> list[str]:
     return [
         f"{done}{comma}{tag}"
         for tag in known
-        if fold_case(tag).startswith(fold_case(begun)) and is_plain(tag) and "," not in tag
+        if fold_case(tag).startswith(fold_case(begun))
+        and fold_case(tag) not in given
+        and is_plain(tag)
+        and "," not in tag
     ]
 
 

@@ -51,7 +51,13 @@ def read_body(body: str | None, body_file: str | None) -> tuple[str, bool]:
         raise click.UsageError(
             'there is no body; give it as an argument ("" for none), with --body-file, or on stdin'
         )
-    text = click.edit("", extension=".md")
+    try:
+        text = click.edit("", extension=".md")
+    except click.ClickException as error:
+        raise click.UsageError(
+            f"the editor can't be used: {error.format_message()}; set EDITOR to one that is there, "
+            "or give the body as an argument, with --body-file, or on stdin"
+        ) from error
     if text is None:
         raise NothingWrittenError("the editor was left without saving; nothing was written")
     return text, True
