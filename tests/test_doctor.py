@@ -232,6 +232,19 @@ class TestEntries:
         entries.survey(settings)
         assert sorted(settings.folder.parent.rglob("*")) == before
 
+    def test_a_vector_that_goes_meanwhile_is_none(self, settings: Settings) -> None:
+        """It was listed, and is gone when its turn comes."""
+        store = open_store(settings)
+        for number in range(3):
+            entry = store.append(Draft(f"T{number}"))
+            store.write_sidecar(entry.id, Sidecar("ours", (1.0,)))
+
+        def remove(_done: int, _total: int) -> None:
+            for path in settings.folder.glob("*.embedding"):
+                path.unlink()
+
+        assert len(entries.survey(settings, progress=remove).models) < 3
+
     def test_what_crashed_writers_left_is_noted(self, settings: Settings) -> None:
         """Once it is old enough to have no writer."""
         settings.folder.mkdir()

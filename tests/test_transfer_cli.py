@@ -244,6 +244,9 @@ class TestImport:
         put(shell.home / ".opencode/memory/a.md", "text")
         outcome = shell("import", "memory-blocks")
         assert (outcome.code, outcome.out) == (1, "nothing to import\n")
+        (shell.home / ".opencode").rename(shell.home / "aside")
+        os.chdir(shell.home)  # in no project at all
+        assert shell("import", "memory-blocks").out == "nothing to import\n"
 
     def test_takes_a_private_journal(self, shell: Shell) -> None:
         """For a project, or for none."""

@@ -149,10 +149,8 @@ def _holds_entries(folder: Path) -> bool:
 
 def _nearest(path: Path) -> Path:
     """Return the nearest folder upwards that exists, as far as can be seen."""
-    for each in (path, *path.parents):
-        if os.path.exists(each):  # noqa: PTH110 - Path.exists() fails where no path leads
-            return each
-    return Path("/")
+    upwards = (path, *path.parents)
+    return next(each for each in upwards if os.path.exists(each))  # noqa: PTH110 - it never fails
 
 
 def _may(path: Path, mode: int) -> bool:
