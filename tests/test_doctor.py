@@ -326,7 +326,8 @@ class TestTrial:
         tried = Trial(settings, tmp_path)
         said = told(tried.run())
         assert said["trial"] == (
-            "ok: in a temporary journal an entry was written, found by meaning and read"
+            "ok: in a temporary journal an entry was written, found by meaning across languages "
+            "and read"
         )
         assert said["model"].startswith(f"ok: {tried.model} embedded 2 entries, ")
         assert tried.model == "google/universal-sentence-encoder-multilingual-v3"
@@ -383,17 +384,17 @@ class TestTrial:
 
         monkeypatch.setattr("agent_journal.engines.sqlite.SqliteIndex.generation", fail)
         verdicts = list(Trial(replace(settings, model="none"), tmp_path).run())
-        assert [verdict.level for verdict in verdicts] == ["note", "problem", "ok"]
-        assert verdicts[1].message.startswith("search index /x can't be used: SQLite has no FTS5")
+        assert [verdict.level for verdict in verdicts] == ["note", "ok", "problem"]
+        assert verdicts[2].message.startswith("search index /x can't be used: SQLite has no FTS5")
 
     def test_a_journal_that_loses_what_it_is_given_is_a_problem(
         self, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Nothing else would tell; it can only be made up."""
-        monkeypatch.setattr(trial, "_BY_WORDS", "nothing of the kind")
+        monkeypatch.setattr(trial, "_BY_WORDS", (("by words", "nothing of the kind"),))
         without = replace(settings, model="none")
         said = told(Trial(without, tmp_path / "a").run())["trial"]
-        assert said == "problem: an entry isn't found by words or isn't read as written"
+        assert said == "problem: an entry isn't found by words, or isn't read as it was written"
         (tmp_path / "b").write_text("a file", "ascii")
         said = told(Trial(without, tmp_path / "b").run())["trial"]
         assert said.startswith("problem: a temporary journal fails: could not write ")

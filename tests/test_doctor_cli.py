@@ -18,6 +18,7 @@ from tests.test_cli_process import BOUND_S, PROGRAM, Program
 
 from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.errors import EmbedderUnavailableError, JournalError
+from agent_journal.faces.doctor import trial
 from agent_journal.faces.doctor.trial import Trial
 from agent_journal.faces.hosts.installing import install
 from agent_journal.faces.hosts.table import host_called, this_machine
@@ -195,7 +196,7 @@ def test_vectors_are_compared(shell: Shell) -> None:
 def model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a model load at once: another real one, that carries the text's signal."""
     monkeypatch.setattr("agent_journal.engines.use.load_use", HashingEmbedder)
-    monkeypatch.setattr("agent_journal.faces.doctor.trial._BY_MEANING", "lemon cake")
+    monkeypatch.setattr(trial, "_BY_MEANING", (("abroad", "gatto"), ("by words", "lemon cake")))
 
 
 @pytest.mark.usefixtures("model")

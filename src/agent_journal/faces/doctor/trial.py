@@ -26,8 +26,11 @@ MODEL_WAIT_S = 60.0
 
 _CAKE = Draft("Lemon cake", "Whisk eggs with sugar and bake for forty minutes.")
 _LOGIN = Draft("Login fails after the upgrade", "Users are signed out on every page.")
-_BY_MEANING = "ricetta di un dolce con gli agrumi"  # none of its words stands in an entry
-_BY_WORDS = "lemon"
+_BY_MEANING = (  # none of these words stands in an entry; not every model knows two languages
+    ("by meaning across languages", "ricetta di un dolce con gli agrumi"),
+    ("by meaning", "a dessert made with citrus fruit"),
+)
+_BY_WORDS = (("by words", "lemon"),)
 _SAME_COSINE = 0.99
 _REPORT = "this is a fault of agent-journal: please report it with this line"
 
@@ -104,15 +107,19 @@ class Trial:
         return ok("model", f"{self.model} embedded {done} entries, {took} after it was asked for")
 
     def _found(self, journal: Journal, cake: Entry) -> Iterator[Verdict]:
-        page = journal.search(Query(_BY_MEANING if self.model else _BY_WORDS))
+        queries = _BY_MEANING if self.model else _BY_WORDS
+        for how, text in queries:
+            page = journal.search(Query(text))
+            if page.hits and page.hits[0].entry == cake == journal.read(cake.id):
+                message = f"in a temporary journal an entry was written, found {how} and read"
+                yield ok("trial", message)
+                break
+        else:
+            message = f"an entry isn't found {queries[-1][0]}, or isn't read as it was written"
+            yield problem("trial", message, _REPORT)
         for notice in page.notices:
             advice = "use a Python whose SQLite has FTS5 and WAL, or searches take longer"
             yield problem("trial", notice, advice)
-        how = "by meaning" if self.model else "by words"
-        if not page.hits or page.hits[0].entry != cake or journal.read(cake.id) != cake:
-            yield problem("trial", f"an entry isn't found {how} or isn't read as written", _REPORT)
-        else:
-            yield ok("trial", f"in a temporary journal an entry was written, found {how} and read")
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
