@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class JournalError(Exception):
@@ -69,6 +69,23 @@ class ForbiddenCharacterError(InvalidDraftError):
 
 class InvalidFieldError(InvalidDraftError):
     """A field has a type or a value that frontmatter can't hold."""
+
+
+class SecretsFoundError(InvalidDraftError):
+    """A draft holds credentials, and `journal.secrets` says to refuse them; they are told nowhere.
+
+    Attributes:
+        kinds: how many of each kind.
+    """
+
+    def __init__(self, field: str, kinds: Mapping[str, int]) -> None:
+        found = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        super().__init__(
+            field,
+            f"{field} holds what looks like a secret ({found}); nothing was written; take it out, "
+            "and write where it is kept instead",
+        )
+        self.kinds = dict(kinds)
 
 
 class InvalidQueryError(JournalError):

@@ -1,0 +1,87 @@
+"""What tells a secret from what stands for one: placeholders, samples, words, patterns."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from itertools import pairwise
+
+_STAND_INS = re.compile(  # short words in one case only: in both they come by chance
+    r"(?i:example|sample|dummy|placeholder|redacted|masked|censored|hidden|removed|insert|replace|"
+    r"changeme|change_me|not_?a?_?real)|your|Your|YOUR|xxxx|XXXX|\*\*\*|\.\.\."
+)
+_LOOKED_AT = 512
+_PUBLISHED = frozenset(
+    {
+        "2cafc0970149a84f",  # Stripe's test keys
+        "f2d6ca16515033e5",
+        "0011cc25eb432071",  # the storage emulator's
+        "8d4ef6536dc8895f",  # the web token of RFC 7519
+        "cf4d418ed3de92d7",  # Aladdin's, of RFC 7617
+        "ca7459e2b26776de",  # the client's of RFC 6749
+    }
+)
+_PERIODS = range(1, 11)
+_KINDS_OF_CHARACTER = 7
+_STEPS = 0.4
+_MASK = re.compile(r"\[masked:[a-z0-9-]+\]")
+_STANDS_FOR_A_PASSWORD = re.compile(
+    r"""
+      [$%{<\[(*#].*                     # a variable, a template, a mask
+    | .*(?:\$\{|\{\{|%\(|\$\().*
+    | ([x.*\u2022\u2026_-])\1*          # xxxx, ****, ....
+    | (?:my|the|db|your|some|user|app|admin|root|test)?[-_.]?
+      (?:p|pw|pwd|pass|passwd|passwort|password|passphrase|secret|token|key|apikey|creds?
+        |credentials|string|value)\d?
+    | (?:your|my|insert|replace|change|example|sample|dummy|placeholder|redacted).*
+    | foo|bar|baz|qux|x{2,}|none|null|undefined|true|false|user|username|login|name|host|port
+    | repo|repository|ref|sha|path
+    | .*(?:example|redacted|placeholder|changeme|change_me|change-me|\.\.\.|\u2026).*
+    """,
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+
+
+def is_published(text: str) -> bool:
+    """Tell whether a text is a credential that its issuer's own documentation shows to everybody.
+
+    Their hashes are kept, lest we publish them once more.
+    """
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] in _PUBLISHED
+
+
+def is_mask(text: str) -> bool:
+    """Tell whether a text is a mask of ours."""
+    return _MASK.fullmatch(text) is not None
+
+
+def is_made_up(body: str) -> bool:
+    """Tell whether the variable part of a token was written by hand: to stand for one, or in words.
+
+    Issuers draw theirs at random, so that few different characters, repetition, alphabetical order
+    and plain lower-case words don't come by chance.
+    """
+    body = body[:_LOOKED_AT]
+    if _STAND_INS.search(body) or len(set(body)) < min(_KINDS_OF_CHARACTER, len(body)):
+        return True
+    if not any(character.isdigit() or character.isupper() for character in body):
+        return True
+    if any(len(body) > 2 * period and body[:-period] == body[period:] for period in _PERIODS):
+        return True
+    steps = sum(ord(b) - ord(a) == 1 for a, b in pairwise(body))
+    return steps >= _STEPS * len(body)
+
+
+def is_varied(piece: str) -> bool:
+    """Tell whether a line can be the rest of a wrapped token rather than a word of its own."""
+    if any(character.isdigit() for character in piece):
+        return True
+    return re.search("[a-z][A-Z]|[A-Z]{2}[a-z]", piece) is not None
+
+
+def stands_for_a_password(text: str, user: str = "") -> bool:
+    """Tell whether what stands for a password in a URL or after its name is no password.
+
+    So it is with templates, masks, the word itself, and defaults that repeat the user's name.
+    """
+    return text == user or _STANDS_FOR_A_PASSWORD.fullmatch(text) is not None

@@ -1,0 +1,237 @@
+"""Secrets that are known by how they are built: key blocks, signed tokens, passwords in URLs."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agent_journal.secrets.likeness import is_mask, is_varied, stands_for_a_password
+from agent_journal.secrets.views import View
+
+_HEADER_LIMIT = 4096
+_HEADER_LEAST = 16
+_TRIES = 8
+_WRAPPED_AT = 40
+_LOOKED_AHEAD = 4
+_TOKEN_LEAST = 20
+_SAMPLE_PAYLOAD = "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9l"  # John Doe of the tutorials
+_SEGMENT = re.compile(r"[A-Za-z0-9_-]*+")
+_SEGMENT_START = re.compile(r"[A-Za-z0-9_-]")
+
+_BEGIN = re.compile(r"-----BEGIN[ +](?:[A-Z0-9]{1,12}[ +]){0,4}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
+_END = re.compile(r"-----END[ +](?:[A-Z0-9]{1,12}[ +]){0,4}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
+_BLOCK_LIMIT = 64 * 1024
+_KEY_LEAST = 40
+_KEY_SHARE = 0.7
+_BASE64 = re.compile(r"[A-Za-z0-9+/=]")
+_GUTTER = r"(?:\\{1,4}[nr]|%0[AaDd]|[\s>#|*+\\\"',]){0,24}+"
+_KEY_LINE = re.compile(
+    rf"{_GUTTER}(?:(?:Proc-Type|DEK-Info|Comment|Version|Hash):[^\n\\]{{0,200}}+"
+    r"|(?P<encoded>(?:[A-Za-z0-9+/]|%2[BbFf])++(?:=|%3[Dd]){0,2}))"
+)
+_KEY_LINE_LEAST = 20
+_PUTTY = re.compile(r"Private-Lines:[ \t]{0,3}\d{1,3}")
+
+_AUTHORITY = re.compile(r"[^\s/?#\"'<>`\\]{0,600}")
+_TEMPLATE = re.compile(r"[\[{<]")
+_PORT = re.compile(r"\d{1,5}[)\]},;]")
+_PARAMETER = re.compile(
+    r"[?&;](?:password|passwd|pwd|passphrase)=([^\s\"'<>&;#`\\)\]]{1,300})", re.IGNORECASE
+)
+_QUERY_LIMIT = 2000
+_BASIC = re.compile(r"\bBasic[ \t+]{1,4}([A-Za-z0-9+/]{8,512}={0,2})", re.IGNORECASE)
+
+
+class Span(NamedTuple):
+    """A part of a text that is secret: from `start` up to, but without, `end`."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def wrapped_end(view: View, start: int, end: int, run: re.Pattern[str]) -> int:
+    """Return where a token ends that goes on to `end` at least, further as far as it is wrapped.
+
+    It goes on over a line's end only if the line is as long as wrapped ones are, and the next one
+    is nothing but more of it, and no word.
+
+    Args:
+        view: where it stands.
+        start: where it starts.
+        end: what surely belongs to it ends here.
+        run: matches any number of its characters.
+    """
+    text = view.text
+    while True:
+        stop = view.next_break(end, len(text))
+        if (found := run.match(text, end, stop)) is not None:
+            end = found.end()
+        if end < stop or stop == len(text):
+            return end
+        width = stop - view.last_break(start, stop)
+        line_end = view.next_break(stop + 1, len(text))
+        more = run.match(text, stop, line_end)
+        piece = more[0] if more else ""
+        if width < _WRAPPED_AT or not is_varied(piece):
+            return end
+        if not _ends_line(text, stop + len(piece), line_end):
+            return end
+        end = stop + len(piece)
+
+
+def key_blocks(view: View) -> Iterator[Span]:
+    """Find private keys in blocks, whole ones and such as have no end."""
+    text, end, close = view.text, 0, -1
+    while (at := text.find("-----BEGIN", end)) >= 0:
+        begin = _BEGIN.match(text, at)
+        end = at + 1 if begin is None else begin.end()
+        if begin is None:
+            continue
+        if close < end:
+            close = found if (found := text.find("-----END", end)) >= 0 else len(text)
+        ending = _END.match(text, close) if close - end <= _BLOCK_LIMIT else None
+        other = text.find("-----BEGIN", end, close) if ending else -1
+        if ending and other < 0 and _is_key(text[end:close]):
+            end = ending.end()
+            yield Span(view.start_of(at), view.end_of(end), "private-key")
+            continue
+        source_end = _key_end(view.source, view.end_of(end))
+        if source_end:
+            yield Span(view.start_of(at), source_end, "private-key")
+
+
+def putty_keys(source: str) -> Iterator[Span]:
+    """Find the private lines of PuTTY's keys."""
+    for found in _PUTTY.finditer(source):
+        if end := _key_end(source, found.end()):
+            yield Span(found.end(), end, "private-key")
+
+
+def signed_tokens(view: View) -> Iterator[Span]:
+    """Find JSON web tokens: those whose header can be read."""
+    text, segment_end, tries, end = view.text, -1, 0, 0
+    at = text.find("eyJ")
+    while at >= 0:
+        if at >= segment_end:
+            segment_end, tries = _segment_end(text, at), 0
+        far = segment_end - at > _HEADER_LIMIT
+        if not far and tries < _TRIES and at >= end:
+            tries += 1
+            if token_end := _token_end(view, at, segment_end):
+                end = token_end
+                yield Span(view.start_of(at), view.end_of(end), "json-web-token")
+        at = text.find("eyJ", max(at + 3, segment_end - _HEADER_LIMIT if far else 0, end))
+
+
+def url_passwords(view: View) -> Iterator[Span]:
+    """Find passwords before the host of a URL, and among its parameters."""
+    text = view.text
+    at = text.find("://")
+    while at >= 0:
+        start = at + 3
+        authority = _AUTHORITY.match(text, start)
+        part = authority[0] if authority else ""
+        userinfo, has_host, _ = part.rpartition("@")
+        user, has_password, password = userinfo.partition(":")
+        is_url = at > 0 and text[at - 1].isalnum() and not _TEMPLATE.search(user)
+        if is_url and has_host and has_password and _is_password(password, user):
+            first = start + len(user) + 1
+            last = start + len(userinfo)
+            yield Span(view.start_of(first), view.end_of(last), "url-password")
+        at = text.find("://", start)
+    for found in _PARAMETER.finditer(text):
+        before = text[max(found.start() - _QUERY_LIMIT, 0) : found.start()]
+        parts = before.rpartition("://")
+        if parts[1] and not re.search(r"\s", parts[2]) and _is_password(found[1]):
+            yield Span(view.start_of(found.start(1)), view.end_of(found.end(1)), "url-password")
+
+
+def basic_credentials(view: View) -> Iterator[Span]:
+    """Find names and passwords as HTTP sends them: ``Basic`` and base64."""
+    for found in _BASIC.finditer(view.text):
+        if _is_login(found[1]):
+            yield Span(
+                view.start_of(found.start(1)), view.end_of(found.end(1)), "basic-credentials"
+            )
+
+
+def _ends_line(text: str, position: int, line_end: int) -> bool:
+    """Tell whether a line ends here but for some punctuation, as far as a few characters tell."""
+    rest = text[position : min(line_end, position + _LOOKED_AHEAD)].partition("\n")[0]
+    return not any(character.isalnum() or character == " " for character in rest)
+
+
+def _is_key(content: str) -> bool:
+    solid = len("".join(content.split()))
+    encoded = len(_BASE64.findall(content))
+    return encoded >= _KEY_LEAST and encoded >= _KEY_SHARE * solid
+
+
+def _key_end(source: str, start: int) -> int:
+    """Return where the lines of a key end that has no end mark; 0 when there are none."""
+    end = start
+    while line := _KEY_LINE.match(source, end):
+        encoded = line["encoded"]
+        if encoded is not None and not (is_varied(encoded) or encoded.endswith("=")):
+            break
+        is_last = encoded is not None and len(encoded) < _KEY_LINE_LEAST
+        if is_last and end - start < _KEY_LEAST:
+            break
+        end = line.end()
+        if is_last:
+            break
+    return end if end - start >= _KEY_LEAST else 0
+
+
+def _segment_end(text: str, start: int) -> int:
+    found = _SEGMENT.match(text, start)
+    return found.end() if found else start
+
+
+def _token_end(view: View, start: int, header_end: int) -> int:
+    """Return where a token ends whose header is given; 0 when it is none."""
+    text = view.text
+    if text[header_end : header_end + 1] != "." or not _is_header(text[start:header_end]):
+        return 0
+    if text.startswith(_SAMPLE_PAYLOAD, header_end + 1):
+        return 0
+    part, end = header_end + 1, _segment_end(text, header_end + 1)
+    for _ in range(3):  # an encrypted one has five parts, a signed one three
+        if text[end : end + 1] != "." or not _SEGMENT_START.match(text, end + 1):
+            break
+        part, end = end + 1, _segment_end(text, end + 1)
+    end = wrapped_end(view, start, part, _SEGMENT)
+    return end if end - header_end >= _TOKEN_LEAST else 0
+
+
+def _is_header(segment: str) -> bool:
+    if len(segment) < _HEADER_LEAST:
+        return False
+    try:
+        decoded = binascii.a2b_base64(segment.translate(_STANDARD) + "=" * (-len(segment) % 4))
+        header = json.loads(decoded) if decoded.startswith(b'{"') else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(header, dict) and isinstance(header.get("alg"), str)
+
+
+def _is_password(password: str, user: str = "") -> bool:
+    if not password or is_mask(password) or _PORT.match(password):
+        return False
+    return not stands_for_a_password(password, user)
+
+
+def _is_login(encoded: str) -> bool:
+    try:
+        text = binascii.a2b_base64(encoded + "=" * (-len(encoded) % 4)).decode()
+    except ValueError:
+        return False
+    user, colon, password = text.partition(":")
+    return bool(colon and text.isprintable()) and _is_password(password, user)
+
+
+_STANDARD = str.maketrans("-_", "+/")
