@@ -166,8 +166,9 @@ def _rank_by_all(
     scores = squared / (squared + _HALF * _HALF)
     lifted = np.zeros(len(ids), np.bool_)
     lifted[evidence.phrased] = True
-    holding = np.isin(evidence.posting_terms, exact)
-    lifted[evidence.owners[evidence.posting_passages[holding]]] = True
+    for number in exact:
+        holding = evidence.posting_passages[evidence.posting_terms == number]
+        lifted[evidence.owners[holding]] = True
     touching = np.zeros(len(ids), np.bool_)
     for row, key in enumerate(evidence.title_keys):
         if (key in query_key or query_key in key) and titles_touch(query_key, key):
@@ -318,7 +319,7 @@ def _share_arrays(evidence: EvidenceArrays, rarities: Sequence[float]) -> tuple[
     tops = np.array(rarities) * (_K1 + 1)
     weights = tops[terms] * times / (times + flat + slope * evidence.lengths[rows])
     said = np.bincount(rows, weights, minlength=len(evidence.owners))
-    held = np.unique(rows)
+    held = np.flatnonzero(np.bincount(rows, minlength=len(evidence.owners)))
     owners = evidence.owners[held]
     firsts = np.flatnonzero(np.diff(owners, prepend=-1))
     entries, best = owners[firsts], np.maximum.reduceat(said[held], firsts)

@@ -137,7 +137,7 @@ def locate(text: str, wanted: Collection[str]) -> int:
     text = _without_escapes(text)
     for match in chunks_in(text).finditer(text):
         chunk = match[0]
-        if is_unspaced(chunk):
+        if not chunk.isascii() and is_unspaced(chunk):
             pairs = ((at, fold(chunk[at : at + 2])) for at in range(len(chunk)))
             places += [
                 (match.start() + at, term)
@@ -147,6 +147,8 @@ def locate(text: str, wanted: Collection[str]) -> int:
             ]
         else:
             found = _analyses[chunk] or (fold(chunk),)
+            if sought.isdisjoint(found):
+                continue
             places += [(match.start(), term) for term in found if term in sought]
     return _densest(places)
 

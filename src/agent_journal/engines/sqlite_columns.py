@@ -173,13 +173,16 @@ def _grown(connection: sqlite3.Connection, known: _Known) -> _Known:
 def _appended(columns: Integers, rows: Sequence[tuple[int, ...]]) -> Integers:
     if not rows:
         return columns
-    return np.concatenate([columns, np.array(rows, np.int64).T], axis=1)
+    return np.ascontiguousarray(np.concatenate([columns, np.array(rows, np.int64).T], axis=1))
 
 
 def _rows(known: Integers, keys: Integers) -> Integers:
     """Return where keys stand among all those that are known, which are in order."""
-    rows = np.searchsorted(known, keys)
-    if len(rows) and (rows.max() >= len(known) or (known[rows] != keys).any()):
+    if not len(keys):
+        return keys
+    is_whole = len(known) and known[-1] - known[0] == len(known) - 1  # none has left: no search
+    rows = keys - known[0] if is_whole else np.searchsorted(known, keys)
+    if rows.min() < 0 or rows.max() >= len(known) or (known[rows] != keys).any():
         raise DamagedError("what it refers to is missing")
     return rows
 

@@ -242,7 +242,7 @@ class _Growing:
             added += self._append(rows)
         if added:
             new = np.array(added, np.int64).T
-            self._slots = np.concatenate([self._slots, new], axis=1)
+            self._slots = np.ascontiguousarray(np.concatenate([self._slots, new], axis=1))
         present = [key for (key,) in connection.execute(source.present, source.parameters)]
         self._alive = np.isin(self._slots[0], np.array(present, np.int64))
 
