@@ -21,7 +21,8 @@ from agent_journal.errors import SecretsFoundError
 from agent_journal.model import Draft, Provenance, Screening
 from agent_journal.secrets.finding import find, mask
 from agent_journal.secrets.rules import RULES
-from agent_journal.secrets.screening import Policy, screen
+from agent_journal.secrets.policy import Policy
+from agent_journal.secrets.screening import screen
 from agent_journal.secrets.suspicion import suspect
 
 CAUGHT = list(tokens())

@@ -270,7 +270,7 @@ class TestImport:
         ]
         assert shell("import", "jsonl", "x.jsonl", "--json").json == {
             "dry_run": False, "read": 2, "added": 0, "renewed": 0, "known": 1, "empty": 0,
-            "refused": 1, "notes": [],
+            "refused": 1, "notes": [], "masked": {}, "suspected": {},
             "refusals": [
                 {
                     "path": str(path),

@@ -51,6 +51,7 @@ def open_journal(where: Settings | Path | str | None = None) -> Journal:
         _loader(settings),
         fallback=_memory_index,
         notices=notices,
+        secrets=settings.secrets,
     )
 
 

@@ -17,11 +17,14 @@ from agent_journal.configfile import ConfigFile, read, require_clean
 from agent_journal.errors import ConfigError
 from agent_journal.jsontext import with_value
 from agent_journal.model import fold_case
+from agent_journal.models.catalogue import CATALOGUE, described
+from agent_journal.models.places import Places, places
+from agent_journal.secrets.policy import Policy, policy_called
 
-Model = Literal["bundled", "none"]
-"""Which embedder to use: the one that is installed with us, or none (words alone)."""
+MODELS = ("auto", "bundled", "none", *(model.key for model in CATALOGUE))
+"""The names of embedders: the original's once it is installed and else the bundled one, the one
+that is installed with us, none (words alone), and those that can be installed."""
 
-_MODELS: tuple[Model, ...] = get_args(Model)
 _TURNED_ON = """{
   "journal": {
     "enabled": true
@@ -39,6 +42,7 @@ _KEYS = frozenset(
         ("journal", "folder"),
         ("journal", "index"),
         ("journal", "model"),
+        ("journal", "secrets"),
     }
 )
 
@@ -59,9 +63,10 @@ class Settings:
         folder: where the entries are; it need not exist.
         index_folder: where search indexes are kept; it need not exist.
         config_path: the file that was looked for; it need not exist.
-        model: which embedder to use.
+        model: which embedder to use: one of `MODELS`, or the path of a folder that holds one.
         enabled: whether agents get tools; the command line works either way.
         tags: suggested to agents, in the file's order; no two differ only in case.
+        secrets: what happens to drafts that hold secrets.
         cache_dir: where the original keeps its model, when the file says so.
         folder_is_explicit: the folder was given by a flag or the environment, so that it is meant
             even when the file can't be read.
@@ -78,7 +83,9 @@ class Settings:
     cache_dir: Path | None = None
     folder_is_explicit: bool = False
     error: ConfigError | None = None
+    secrets: Policy = "mask"
     state_folder: Path | None = None
+    model_places: Places | None = None
 
 
 def load_settings(
@@ -88,6 +95,7 @@ def load_settings(
     config: str | None = None,
     index: str | None = None,
     model: str | None = None,
+    secrets: str | None = None,
 ) -> Settings:
     """Resolve flags, the environment and the configuration file into settings; nothing is created.
 
@@ -96,11 +104,13 @@ def load_settings(
     working directory, or, within the file, from the file's folder.
 
     Args:
-        environ: usually ``os.environ``: ``AGENT_JOURNAL_DIR``, ``_CONFIG``, ``_INDEX``, ``_MODEL``.
+        environ: usually ``os.environ``: ``AGENT_JOURNAL_DIR``, ``_CONFIG``, ``_INDEX``, ``_MODEL``,
+            ``_SECRETS``.
         journal: ``--journal``, the folder of the entries.
         config: ``--config``, another configuration file.
         index: ``--index``, the folder of search indexes.
-        model: ``--embedding-model``, one of `Model`.
+        model: ``--embedding-model``, as `Settings.model`.
+        secrets: ``--secrets``, one of `POLICIES`.
 
     Raises:
         ConfigError: a flag or a variable can't be used, or no home directory is known where one is
@@ -113,6 +123,7 @@ def load_settings(
     folder = given.path("--journal", journal, "AGENT_JOURNAL_DIR")
     index_folder = given.path("--index", index, "AGENT_JOURNAL_INDEX")
     chosen_model = given.model("--embedding-model", model, "AGENT_JOURNAL_MODEL")
+    policy = given.policy("--secrets", secrets, "AGENT_JOURNAL_SECRETS")
     error = None
     try:
         said = _interpret(read(config_path, _KEYS), given)
@@ -127,8 +138,10 @@ def load_settings(
         tags=said.tags,
         cache_dir=said.cache_dir,
         folder_is_explicit=folder is not None,
+        secrets=policy or said.secrets or "mask",
         error=error,
         state_folder=given.state_folder(),
+        model_places=given.model_places(said.cache_dir),
     )
 
 
@@ -159,6 +172,7 @@ class _Said:
     enabled: bool = False
     tags: tuple[SuggestedTag, ...] = ()
     cache_dir: Path | None = None
+    secrets: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +190,17 @@ class _Given:
         except ValueError as error:
             raise ConfigError(origin, "", str(error)) from None
 
-    def model(self, flag: str, value: str | None, variable: str) -> Model | None:
+    def model(self, flag: str, value: str | None, variable: str) -> str | None:
         origin, text = self._text(flag, value, variable)
         try:
-            return None if text is None else _model(text)
+            return None if text is None else self.model_called(text, Path())
+        except ValueError as error:
+            raise ConfigError(origin, "", str(error)) from None
+
+    def policy(self, flag: str, value: str | None, variable: str) -> Policy | None:
+        origin, text = self._text(flag, value, variable)
+        try:
+            return None if text is None else policy_called(text)
         except ValueError as error:
             raise ConfigError(origin, "", str(error)) from None
 
@@ -261,9 +282,14 @@ def _interpret(file: ConfigFile | None, given: _Given) -> _Said:
     file.get(("journal",), dict)
     model = file.text(("journal", "model"))
     try:
-        chosen_model = None if model is None else _model(model)
+        chosen_model = None if model is None else given.model_called(model, file.path.parent)
     except ValueError as error:
         file.fail(("journal", "model"), str(error))
+    policy = file.text(("journal", "secrets"))
+    try:
+        chosen_policy = None if policy is None else policy_called(policy)
+    except ValueError as error:
+        file.fail(("journal", "secrets"), str(error))
     return _Said(
         folder=path("journal", "folder"),
         index=path("journal", "index"),
@@ -271,6 +297,7 @@ def _interpret(file: ConfigFile | None, given: _Given) -> _Said:
         enabled=file.get(("journal", "enabled"), bool) or False,
         tags=_suggested_tags(file),
         cache_dir=path("cacheDir"),
+        secrets=chosen_policy,
     )
 
 

@@ -6,13 +6,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from agent_journal import answering
+from agent_journal import answering, checking
 from agent_journal.errors import (
     AmbiguousIdError,
     EmbedderUnavailableError,
@@ -37,6 +37,9 @@ from agent_journal.ports import (
 )
 from agent_journal.query import Filters, Query
 from agent_journal.upkeep import Changes, Upkeep
+
+if TYPE_CHECKING:
+    from agent_journal.secrets.policy import Policy
 
 MODEL_WAIT_S = 2.0
 """How long a search waits for the model unless it is told otherwise."""
@@ -86,6 +89,7 @@ class Journal:
         loader: hands out the embedder.
         fallback: makes the index that takes over when `index` can't be used any more.
         notices: what the user should know about how this journal was put together.
+        secrets: what happens to drafts with secrets, unless a write says otherwise.
         clock: the present instant, aware.
     """
 
@@ -97,6 +101,7 @@ class Journal:
         *,
         fallback: Callable[[], Index] | None = None,
         notices: Iterable[str] = (),
+        secrets: Policy = "mask",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
@@ -104,6 +109,7 @@ class Journal:
         self._loader = loader
         self._fallback = fallback
         self._notices = list(notices)
+        self._secrets = secrets
         self._clock = clock
         self._upkeep = Upkeep(store, index)
         self._swapping = threading.Lock()
@@ -125,14 +131,27 @@ class Journal:
         """Release files and memory; idempotent. What was written stays written."""
         self._index.close()
 
-    def write(self, draft: Draft) -> Entry:
+    def write(self, draft: Draft, *, secrets: Policy | None = None) -> Entry:
         """Store a new entry; it is durable when this returns, and found by the next search.
 
+        Args:
+            draft: what to write.
+            secrets: what happens if it holds secrets; None means what the journal does.
+
+        Returns:
+            The entry as it is stored; its `screening` tells what was masked or suspected.
+
         Raises:
+            SecretsFoundError: it holds secrets, and they are refused.
             EntryTooLargeError: the entry would be larger than the limit.
             WriteFailedError: it could not be made durable; nothing is left of it.
         """
-        return self._store.append(draft)
+        from agent_journal.secrets.screening import (  # noqa: PLC0415 - 15 ms that searches spare
+            screen,
+        )
+
+        screened, found = screen(draft, secrets or self._secrets)
+        return replace(self._store.append(screened), screening=found)
 
     def read(self, entry_id: str) -> Entry:
         """Return the entry with this id.

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, get_args
 
 from agent_journal.errors import SecretsFoundError
 from agent_journal.model import Draft, Provenance, Screening, Value
 from agent_journal.secrets.finding import mask
+from agent_journal.secrets.policy import Policy
 from agent_journal.secrets.suspicion import suspect
-
-Policy = Literal["mask", "refuse", "allow"]
-"""What happens to a draft with secrets: they are masked, it is refused, or it stays as it is."""
-
-POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
 def screen(draft: Draft, policy: Policy) -> tuple[Draft, Screening]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agent_journal.engines.instants import render_checked
 from agent_journal.errors import InvalidDraftError, WriteFailedError
-from agent_journal.model import Draft, Entry, Problem
+from agent_journal.model import Draft, Entry, Problem, Screening
 from agent_journal.ports import Progress
+from agent_journal.secrets.policy import Policy
+from agent_journal.secrets.screening import screen
+from agent_journal.secrets.telling import sentences
 from agent_journal.transfer.batch import Batch, Found
 from agent_journal.transfer.known import Known
 
@@ -29,7 +33,10 @@ class Intake:
         empty: those that held nothing.
         refused: those that can't become entries.
         refusals: why, in their order; at most `PROBLEM_LIMIT`.
-        notes: what of the added ones could not be read as it stands; at most `PROBLEM_LIMIT`.
+        notes: what of the added ones could not be read as it stands, or was masked in them; at most
+            `PROBLEM_LIMIT`.
+        masked: how many secrets of each kind were masked in the added ones.
+        suspected: what may be secret in them and was left as it is.
     """
 
     read: int = 0
@@ -40,6 +47,13 @@ class Intake:
     refused: int = 0
     refusals: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
+    masked: Counter[str] = field(default_factory=Counter)
+    suspected: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def screening(self) -> Screening:
+        """What was found in all that was added."""
+        return Screening(self.masked, self.suspected)
 
 
 def take_in(
@@ -47,6 +61,7 @@ def take_in(
     batch: Batch,
     known: Known,
     *,
+    secrets: Policy = "mask",
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Intake:
@@ -59,6 +74,7 @@ def take_in(
         write: stores a draft, as `Journal.write` does.
         batch: what was found.
         known: what is there already; what is added is added to it.
+        secrets: what happens to what holds secrets; `write` must do the same.
         dry_run: write nothing, and count as if it had been written.
         progress: told of (done, total); never when the total isn't known.
 
@@ -69,7 +85,7 @@ def take_in(
     for found in batch.found:
         done.read += 1
         try:
-            _take(write, found, known, done, dry_run=dry_run)
+            _take(write, found, known, done, secrets=secrets, dry_run=dry_run)
         except WriteFailedError as error:
             error.add_note(f"{done.added} were imported before; the same call imports the rest")
             raise
@@ -79,7 +95,13 @@ def take_in(
 
 
 def _take(
-    write: Callable[[Draft], Entry], found: Found, known: Known, done: Intake, *, dry_run: bool
+    write: Callable[[Draft], Entry],
+    found: Found,
+    known: Known,
+    done: Intake,
+    *,
+    secrets: Policy,
+    dry_run: bool,
 ) -> None:
     draft = found.draft
     if draft is None:
@@ -91,18 +113,27 @@ def _take(
     if known.holds(draft):
         done.known += 1
         return
-    is_another = known.holds_another(draft)
     try:
+        draft, screening = screen(draft, secrets)
+        if known.holds(draft):  # it is there with its secrets masked
+            done.known += 1
+            return
+        is_another = known.holds_another(draft)
         if dry_run:
             known.pretend(draft, _would_be_created(draft))
         else:
             known.add(write(draft))
-    except InvalidDraftError as error:  # too large, for one
+    except InvalidDraftError as error:  # too large, for one, or with secrets that are refused
         _refuse(done, [Problem(found.path, str(error), found.line)])
         return
     done.added += 1
     done.renewed += is_another
-    done.notes += found.problems[: PROBLEM_LIMIT - len(done.notes)]
+    notes = [*found.problems]
+    if screening.masked:
+        notes.append(Problem(found.path, sentences(screening)[0], found.line))
+    done.notes += notes[: PROBLEM_LIMIT - len(done.notes)]
+    done.masked.update(screening.masked)
+    done.suspected.update(screening.suspected)
 
 
 def _refuse(done: Intake, problems: Sequence[Problem]) -> None:

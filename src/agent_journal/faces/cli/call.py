@@ -52,6 +52,7 @@ class Call:
             config=self._given.get("config"),
             index=self._given.get("index"),
             model="none" if lexical else self._given.get("embedding_model"),
+            secrets=self._given.get("secrets"),
         )
         if quiet:
             return settings

@@ -38,9 +38,11 @@ from agent_journal.faces.cli.output import (
     say_warning,
     waiting,
 )
-from agent_journal.faces.cli.shared import shared_options
+from agent_journal.faces.cli.shared import secrets_option, shared_options
+from agent_journal.faces.framing import counted
 from agent_journal.model import Draft
 from agent_journal.query import Query
+from agent_journal.secrets.telling import sentences
 
 if TYPE_CHECKING:
     from agent_journal.journal import Journal
@@ -105,6 +107,7 @@ def commands() -> None:
 @tag_option("--tag", "-t", "tags", text="Add a tag; give it again, or as a,b, for more.")
 @click.option("--created", metavar="WHEN", help="When it happened, for imports: 2026-01-31T18:00Z.")
 @origin_options
+@secrets_option
 @shared_options(listed=False)
 @click.pass_context
 def write(
@@ -139,6 +142,8 @@ def write(
     finally:  # whoever can't be answered must know that the entry is there
         if not (call.as_json and is_answered):
             say(f"written to {shapes.path_of(entry.id, settings.folder)}")
+            for sentence in sentences(entry.screening):
+                say_warning(sentence)
     return OK
 
 

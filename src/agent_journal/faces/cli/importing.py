@@ -13,7 +13,12 @@ from agent_journal.faces.cli import layout, shapes
 from agent_journal.faces.cli.call import Call
 from agent_journal.faces.cli.errors import NOTHING, OK
 from agent_journal.faces.cli.output import PROGRAM, progress_bar, say, say_warning
-from agent_journal.faces.cli.shared import Decorated, shared_options, with_options
+from agent_journal.faces.cli.shared import (
+    Decorated,
+    secrets_option,
+    shared_options,
+    with_options,
+)
 from agent_journal.faces.framing import counted, escape_controls
 
 if TYPE_CHECKING:
@@ -25,6 +30,7 @@ def _importing(decorated: Decorated) -> Decorated:
     return with_options(
         decorated,
         click.option("--dry-run", is_flag=True, help="Write nothing; tell what would be added."),
+        secrets_option,
         shared_options(listed=False),
     )
 
@@ -138,7 +144,14 @@ def _take_in(call: Call, batch: Batch, *, dry_run: bool) -> int:
         count = counted(len(known.unreadable), "entry", "entries")
         say_warning(f"{count} can't be read, and may be imported once more; see: {PROGRAM} check")
     with call.journal(settings) as journal, progress_bar("Importing") as progress:
-        done = take_in(journal.write, batch, known, dry_run=dry_run, progress=progress)
+        done = take_in(
+            journal.write,
+            batch,
+            known,
+            secrets=settings.secrets,
+            dry_run=dry_run,
+            progress=progress,
+        )
     call.answer(
         shapes.intake_shape(done, dry_run=dry_run), layout.intake_lines(done, dry_run=dry_run)
     )

@@ -14,6 +14,7 @@ from agent_journal.faces.cli.shapes import path_of
 from agent_journal.faces.framing import counted, escape_controls, exact_line, one_line
 from agent_journal.jsonline import encode, plain
 from agent_journal.model import Entry, Hit, Problem, Reasons, SearchPage, project_name, timestamp
+from agent_journal.secrets.telling import sentences
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -218,6 +219,8 @@ def intake_lines(done: Intake, *, dry_run: bool) -> Iterator[Line]:
     others = ((done.known, "there already"), (done.empty, "empty"), (done.refused, "refused"))
     parts += [f"{number:,} {what}" for number, what in others if number]
     yield _line((f"{done.read:,} read: {', '.join(parts)}", "bold"))
+    for sentence in sentences(done.screening):
+        yield _line((sentence, "yellow"))
 
 
 def export_lines(export: Export, path: Path) -> Iterator[Line]:

@@ -34,7 +34,12 @@ def entry_shape(entry: Entry, folder: Path) -> dict[str, Json]:
 
 def written_shape(entry: Entry, folder: Path) -> dict[str, Json]:
     """Return what is told of an entry that was just written: all but its body."""
-    return _facts(entry, folder)
+    return {
+        **_facts(entry, folder),
+        "masked": {**entry.screening.masked},
+        "suspected": {**entry.screening.suspected},
+        "notices": [problem.reason for problem in entry.problems],
+    }
 
 
 def page_shape(page: SearchPage, folder: Path) -> dict[str, Json]:
@@ -132,6 +137,8 @@ def intake_shape(done: Intake, *, dry_run: bool) -> dict[str, Json]:
         "known": done.known,
         "empty": done.empty,
         "refused": done.refused,
+        "masked": {**done.masked},
+        "suspected": {**done.suspected},
         "refusals": [problem_shape(problem) for problem in done.refusals],
         "notes": [problem_shape(problem) for problem in done.notes],
     }

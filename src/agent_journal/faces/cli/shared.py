@@ -50,6 +50,17 @@ def with_options(decorated: Decorated, *options: Callable[[Decorated], Decorated
     return decorated
 
 
+def secrets_option(decorated: Decorated) -> Decorated:
+    """Add the option that says what happens to what holds secrets; its value is kept, too."""
+    return click.option(
+        "--secrets",
+        metavar="WHAT",
+        expose_value=False,
+        callback=_keep,
+        help="What happens to secrets in it: mask, refuse, allow.  [default: as configured]",
+    )(decorated)
+
+
 def _option(
     *names: str,
     metavar: str,

@@ -12,6 +12,7 @@ from agent_journal import passages, words
 from agent_journal.faces.framing import escape_controls, exact_line, fence, head, one_line
 from agent_journal.model import TITLE_LIMIT, Entry, Hit, SearchPage, timestamp
 from agent_journal.query import Project, Query
+from agent_journal.secrets.telling import sentences
 
 READ_LIMIT_BYTES = 40_000
 SEARCH_LIMIT_BYTES = 8_000
@@ -49,6 +50,8 @@ def written(entry: Entry) -> str:
             f"id: {entry.id}",
             f"title: {one_line(entry.title)}",
             f"created: {timestamp(entry.created)}",
+            *(f"Notice: {one_line(problem.reason)}" for problem in entry.problems),
+            *(f"Notice: {sentence}" for sentence in sentences(entry.screening)),
         ]
     )
 
