@@ -675,7 +675,7 @@ class TestForms:
         assert status["model"]
         assert shell("status", "--config", "my.json", "--json").json["config"].endswith("my.json")
 
-    def test_every_answer_has_the_documentedshape_of(self, shell: Shell) -> None:
+    def test_every_answer_has_the_documented_shape(self, shell: Shell) -> None:
         """The examples in docs/cli.md have the very keys and types that are printed."""
         shell.write("Redis pins to 7.2", "7.4 changed its licence.", "-t", "redis")
         (shell.folder / "x.md").write_text("---\na: [\n---\n", encoding="utf-8")
@@ -693,7 +693,7 @@ class TestForms:
             printed = shell(*calls[heading], "--json").json
             assert shape_of(printed) == shape_of(documented(heading)), heading
 
-    def test_every_option_isdocumented(self) -> None:
+    def test_every_option_is_documented(self) -> None:
         """docs/cli.md names each command and each of its options."""
         text = DOCS.read_text(encoding="utf-8")
         for name, command in commands.commands.items():
@@ -702,7 +702,7 @@ class TestForms:
                 if parameter.param_type_name == "option":
                     assert max(parameter.opts, key=len) in text, (name, parameter.opts)
 
-    def test_the_table_of_exit_codes_isdocumented(self) -> None:
+    def test_the_table_of_exit_codes_is_documented(self) -> None:
         """docs/cli.md and the help have the same table."""
         rows = re.findall(r"^\| (\d+) \| (.+) \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
         table = {int(code): meaning.replace("\\|", "|") for code, meaning in rows}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -73,6 +72,8 @@ def _patient(settings: Settings) -> Patient:
 @contextmanager
 def _no_log() -> Iterator[None]:
     """Keep warnings out of the log and off the screen: what is wrong is told as a verdict."""
+    import logging  # noqa: PLC0415 - not needed for --help
+
     log = logging.getLogger("agent_journal")
     before, log.disabled = log.disabled, True
     try:
