@@ -10,9 +10,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_journal.config import Settings, SuggestedTag, load_settings, turned_on
+from agent_journal.config import (
+    MODELS,
+    Settings,
+    SuggestedTag,
+    load_settings,
+    model_called,
+    turned_on,
+    with_model,
+)
 from agent_journal.configfile import SIZE_LIMIT_BYTES
 from agent_journal.errors import ConfigError
+from agent_journal.models.catalogue import SEED
+from agent_journal.models.places import Places
 
 NOBODY = 65534
 
@@ -54,7 +64,79 @@ def test_defaults_are_where_the_original_has_them(home: Path) -> None:
         index_folder=home / ".cache" / "agent-journal",
         config_path=home / ".config" / "opencode" / "agent-memory.json",
         state_folder=home / ".local" / "state" / "agent-journal",
+        model_places=Places(
+            home=home / ".cache" / "agent-journal" / "models",
+            others=(home / ".cache" / "huggingface",),
+            hubs=(home / ".cache" / "huggingface" / "hub",),
+            prepared=home / ".cache" / "agent-journal" / "models" / "prepared",
+        ),
     )
+
+
+def test_models_are_looked_for_where_the_environment_says(home: Path) -> None:
+    """First in cacheDir; the hub's own variables move its cache."""
+    path = home / "mine.json"
+    path.write_text('{"cacheDir": "models"}', encoding="utf-8")
+    environ = {"HOME": str(home), "AGENT_JOURNAL_CONFIG": str(path), "XDG_CACHE_HOME": "/x"}
+    own = Path("/x/agent-journal/models")
+    cache = home / ".cache" / "huggingface"
+    assert load_settings(environ).model_places == Places(
+        home / "models", (own, cache), (cache / "hub",), own / "prepared"
+    )
+    environ |= {"HF_HOME": "/hf", "HF_HUB_CACHE": "/hub"}
+    assert load_settings(environ).model_places == Places(
+        home / "models", (own, Path("/hf")), (Path("/hub"), Path("/hf/hub")), own / "prepared"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("auto", "auto"),
+        ("none", "none"),
+        (SEED.key.upper(), SEED.key),
+        (SEED.repository, SEED.key),
+        ("Paraphrase-Multilingual-MiniLM-L12-v2", SEED.key),
+        ("/srv/models/mine", "/srv/models/mine"),
+        ("./mine", "HERE/mine"),
+        ("models/mine", "HERE/models/mine"),
+        ("~/mine", "HOME/mine"),
+    ],
+)
+def test_a_model_is_a_name_or_a_folder(
+    home: Path, monkeypatch: pytest.MonkeyPatch, text: str, model: str
+) -> None:
+    """Names are those of the catalogue, in any case, or of their repositories; paths are whole."""
+    monkeypatch.chdir(home)
+    expected = model.replace("HERE", str(home)).replace("HOME", str(home))
+    environ = {"HOME": str(home)}
+    assert model_called(text, environ) == expected
+    assert load_settings(environ, model=text).model == expected
+    assert load_settings({**environ, "AGENT_JOURNAL_MODEL": text}).model == expected
+
+
+def test_a_folder_in_the_file_is_meant_from_there(load: Callable[[object], Settings]) -> None:
+    """A relative path of a model goes from the file's folder, as all of its paths do."""
+    settings = load({"journal": {"model": "./mine"}})
+    assert settings.model == str(settings.config_path.parent / "mine")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, '{\n  "journal": {\n    "model": "none"\n  }\n}\n'),
+        ("{}", '{\n  "journal": {\n    "model": "none"\n  }\n}\n'),
+        ('{"journal": {"model": "none"}}', None),
+        ('{"journal":{ "model" : "auto" },\n"x":1}', '{"journal":{ "model" : "none" },\n"x":1}'),
+    ],
+)
+def test_a_model_is_put_into_the_file(
+    config_path: Path, before: str | None, after: str | None
+) -> None:
+    """Nothing else in it changes, and nothing at all when it is there already."""
+    if before is not None:
+        config_path.write_text(before, encoding="utf-8")
+    assert with_model(config_path, "none") == after
 
 
 def test_nothing_is_created(home: Path) -> None:
@@ -188,7 +270,11 @@ def test_a_user_without_any_home_is_told_what_to_do(monkeypatch: pytest.MonkeyPa
         ({"journal": ""}, {}, "--journal: is empty; give a path"),
         ({"config": "a\0b"}, {}, "--config: holds U+0000"),
         ({"index": "~no-such-user/x"}, {}, "--index: names the unknown user 'no-such-user'"),
-        ({"model": "gpt"}, {}, "--embedding-model: is 'gpt'; it must be one of: bundled, none"),
+        (
+            {"model": "gpt"},
+            {},
+            "--embedding-model: is 'gpt'; it must be one of: auto, bundled, none,",
+        ),
         ({}, {"AGENT_JOURNAL_MODEL": "None"}, "AGENT_JOURNAL_MODEL: is 'None'; it must be"),
         ({}, {"AGENT_JOURNAL_DIR": " "}, "AGENT_JOURNAL_DIR: is empty"),
         ({}, {"AGENT_JOURNAL_CONFIG": "\ud800"}, "AGENT_JOURNAL_CONFIG: holds U+D800"),
@@ -340,7 +426,7 @@ def test_a_mistake_leaves_defaults_and_what_was_given_elsewhere(
     settings = load_settings({"HOME": str(home), "AGENT_JOURNAL_INDEX": "/i"})
     assert error_of(settings).key == "journal.tags"
     assert settings.folder == home / ".config" / "opencode" / "journal"
-    assert settings.model == "bundled"
+    assert settings.model == "auto"
     assert settings.index_folder == Path("/i")
     assert not settings.folder_is_explicit
 
@@ -427,7 +513,7 @@ _shaped = st.fixed_dictionaries(
                 "enabled": st.booleans() | _json,
                 "folder": st.text() | _json,
                 "index": st.text() | _json,
-                "model": st.sampled_from(["bundled", "none"]) | _json,
+                "model": st.sampled_from(MODELS) | _json,
                 "tags": st.lists(
                     st.fixed_dictionaries({"name": st.text()}, optional={"description": _json})
                 )

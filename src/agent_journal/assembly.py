@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 from contextlib import closing, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_journal.config import Settings, load_settings
 from agent_journal.engines.files import FileStore
-from agent_journal.errors import IndexUnavailableError
+from agent_journal.errors import EmbedderUnavailableError, IndexUnavailableError
 from agent_journal.journal import Journal
+from agent_journal.models.catalogue import SEED, described
+from agent_journal.models.places import found
 from agent_journal.upkeep import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
+    from agent_journal.models.catalogue import ModelDescription
     from agent_journal.ports import Embedder, EmbedderLoader, Index, Store
+
+_log = logging.getLogger("agent_journal")
 
 INDEX_UNUSED_DAYS = 30
 """Index files that nobody opened for so long are removed; they can be made again."""
@@ -133,9 +140,53 @@ def _loader(settings: Settings) -> EmbedderLoader:
     if settings.model == "none":
         return NoEmbedder("only words are compared, as asked")
 
-    def load() -> Embedder:
-        from agent_journal.engines.use import load_use  # noqa: PLC0415 - slow: numpy and weights
+    return BackgroundLoader(lambda: load_embedder(settings))
 
-        return load_use()
 
-    return BackgroundLoader(load)
+def load_embedder(settings: Settings) -> Embedder:
+    """Load the embedder that is configured, which takes a second or two, and return it.
+
+    Raises:
+        EmbedderUnavailableError: it can't be used here.
+    """
+    from agent_journal.engines.use import load_use  # noqa: PLC0415 - chosen here
+
+    if settings.model == "auto" and is_ready(SEED, settings):
+        try:
+            return _load_onnx(settings, SEED.key)
+        except EmbedderUnavailableError as error:
+            _log.warning("%s; the bundled model stands in", error)
+    return load_use() if settings.model in {"auto", "bundled"} else _load_onnx(settings)
+
+
+def is_ready(model: ModelDescription, settings: Settings) -> bool:
+    """Tell whether a model's files seem to be there, and what runs it; neither is opened."""
+    if settings.model_places is None or missing_packages():
+        return False
+    there = found(model, settings.model_places, model.loaded, verify=False)
+    return len(there.paths) == len(model.loaded)
+
+
+def missing_packages() -> list[str]:
+    """Return the packages that installed models need, and that aren't installed; none is loaded."""
+    return [name for name in ("onnxruntime", "sentencepiece") if not find_spec(name)]
+
+
+def _load_onnx(settings: Settings, name: str = "") -> Embedder:
+    from agent_journal.engines.onnx import load_onnx  # noqa: PLC0415 - slow: it brings numpy
+    from agent_journal.models.sources import (  # noqa: PLC0415 - for such a model only
+        folder_source,
+        installed_source,
+    )
+
+    places = settings.model_places
+    model = described(name or settings.model)
+    if model is None:
+        source = folder_source(Path(settings.model))
+    elif places is None:
+        raise EmbedderUnavailableError(
+            f"the model {model.key} can't be looked for: no home directory is known; set HOME"
+        )
+    else:
+        source = installed_source(model, places)
+    return load_onnx(source, places.prepared if places else None)

@@ -6,12 +6,12 @@ in `Settings.error` and then counts as absent, so that searching goes on while i
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 from agent_journal.configfile import ConfigFile, read, require_clean
 from agent_journal.errors import ConfigError
@@ -72,12 +72,13 @@ class Settings:
             even when the file can't be read.
         error: why the file can't be used; then `enabled` is False and nothing in it counts.
         state_folder: where the log is kept; None when no home directory is known.
+        model_places: where models are installed and looked for; None as above.
     """
 
     folder: Path
     index_folder: Path
     config_path: Path
-    model: Model = "bundled"
+    model: str = "auto"
     enabled: bool = False
     tags: tuple[SuggestedTag, ...] = ()
     cache_dir: Path | None = None
@@ -133,7 +134,7 @@ def load_settings(
         folder=folder or said.folder or given.home() / ".config" / "opencode" / "journal",
         index_folder=index_folder or said.index or given.xdg("XDG_CACHE_HOME", ".cache"),
         config_path=config_path,
-        model=chosen_model or said.model or "bundled",
+        model=chosen_model or said.model or "auto",
         enabled=said.enabled,
         tags=said.tags,
         cache_dir=said.cache_dir,
@@ -162,13 +163,44 @@ def turned_on(path: Path) -> str | None:
     return with_value(file.source, ("journal", "enabled"), "true")
 
 
+def model_called(text: str, environ: Mapping[str, str]) -> str:
+    """Return the model that a text names, in the form of `Settings.model`.
+
+    Args:
+        text: a name, or the path of a folder, relative to the working directory.
+        environ: usually ``os.environ``.
+
+    Raises:
+        ValueError: there is no such model.
+        ConfigError: it is a path in the home directory, and none is known.
+    """
+    return _Given(environ).model_called(text, Path())
+
+
+def with_model(path: Path, model: str) -> str | None:
+    """Return what a configuration file has to hold for a model to be used; None if it does.
+
+    Everything else in it stays as it is, byte for byte. Nothing is written.
+
+    Raises:
+        ConfigError: the file is there and can't be used.
+    """
+    file = read(path, _KEYS)
+    if file is None or not file.get((), dict):
+        return json.dumps({"journal": {"model": model}}, indent=2) + "\n"
+    file.get(("journal",), dict)
+    if file.text(("journal", "model")) == model:
+        return None
+    return with_value(file.source, ("journal", "model"), json.dumps(model))
+
+
 @dataclass(frozen=True, slots=True)
 class _Said:
     """What a configuration file says; None where it says nothing."""
 
     folder: Path | None = None
     index: Path | None = None
-    model: Model | None = None
+    model: str | None = None
     enabled: bool = False
     tags: tuple[SuggestedTag, ...] = ()
     cache_dir: Path | None = None
@@ -232,6 +264,29 @@ class _Given:
             return self.xdg("XDG_STATE_HOME", ".local/state")
         except ConfigError:
             return None  # a log is no reason to refuse to work
+
+    def model_places(self, cache_dir: Path | None) -> Places | None:
+        try:
+            own = self.xdg("XDG_CACHE_HOME", ".cache") / "models"
+            return places(self.environ, own=own, cache_dir=cache_dir, home=self.home())
+        except ConfigError:
+            return None  # models by name can't be had then, which is told when one is wanted
+
+    def model_called(self, text: str, base: Path) -> str:
+        """Return the model that a text names, in the form of `Settings.model`.
+
+        Raises:
+            ValueError: there is no such model.
+            ConfigError: as `expand`.
+        """
+        if text in MODELS:
+            return text
+        if known := described(text):
+            return known.key
+        if "/" in text or text.startswith(("~", ".")):
+            return str(self.expand(text, base))
+        names = ", ".join(MODELS)
+        raise ValueError(f"is {text[:80]!r}; it must be one of: {names}, or the path of a folder")
 
     def expand(self, text: str, base: Path) -> Path:
         """Make a path absolute.
@@ -312,15 +367,3 @@ def _suggested_tags(file: ConfigFile) -> tuple[SuggestedTag, ...]:
         description = " ".join((file.text((*where, "description")) or "").split())
         tags.setdefault(fold_case(name), SuggestedTag(name, description))
     return tuple(tags.values())
-
-
-def _model(text: str) -> Model:
-    """Return a model's name.
-
-    Raises:
-        ValueError: there is no such model.
-    """
-    for name in _MODELS:
-        if text == name:
-            return name
-    raise ValueError(f"is {text[:80]!r}; it must be one of: {', '.join(_MODELS)}")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -12,13 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 import threadpoolctl
+from tests.tiny_models import make_model, packaged, words_json
 
 from agent_journal.engines import use
 from agent_journal.engines.hashing import HashingEmbedder
+from agent_journal.engines.onnx import load_onnx
 from agent_journal.engines.use import load_use
 from agent_journal.errors import EmbedderUnavailableError
+from agent_journal.models.sources import folder_source
 from agent_journal.ports import Embedder
 
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 TEXTS = [
     "",
     " ",
@@ -232,6 +237,45 @@ class TestUse(EmbedderContract):
         monkeypatch.setattr(backend, "_encode", spy)
         embedder.embed_query("x")
         assert seen == {1}
+
+
+class TestOnnxPieces(EmbedderContract):
+    """A tiny model with a tokenizer like XLM-R's, which sentencepiece runs."""
+
+    @classmethod
+    def make(cls) -> Embedder:
+        """Make and load it."""
+        with tempfile.TemporaryDirectory() as folder:
+            return load_onnx(folder_source(make_model(Path(folder, "tiny"))))
+
+
+class TestOnnxWords(EmbedderContract):
+    """A tiny model with a tokenizer like BERT's, which tokenizers runs."""
+
+    @classmethod
+    def make(cls) -> Embedder:
+        """Make and load it."""
+        with tempfile.TemporaryDirectory() as folder:
+            made = make_model(Path(folder, "tiny"), words_json(), inputs=INPUTS[:2], tokens=400)
+            return load_onnx(folder_source(made))
+
+
+class TestOnnxPackaged(EmbedderContract):
+    """Real weights, as a package carries them: all-MiniLM-L6-v2, quantised."""
+
+    @classmethod
+    def make(cls) -> Embedder:
+        """Load them."""
+        with tempfile.TemporaryDirectory() as folder:
+            return load_onnx(folder_source(packaged(Path(folder, "mini"))))
+
+    def test_meaning_counts(self, embedder: Embedder) -> None:
+        """Without a word in common, what is meant is nearer than something else."""
+        query = embedder.embed_query("customers are signed out after paying")
+        texts = ["people lose their login once the purchase is done", "the new logo is blue"]
+        same, other = embedder.embed_passages(texts) @ query
+        assert same > other + 0.2
+        assert same > embedder.floor > other
 
 
 def test_the_identity_follows_the_files(tmp_path: Path) -> None:
