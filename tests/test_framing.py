@@ -9,12 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_journal.faces.framing import escape_controls, exact_line, fence, head, is_plain, one_line
+from agent_journal.faces.framing import (
+    escape_controls,
+    exact_line,
+    fence,
+    head,
+    is_plain,
+    one_line,
+    rule,
+)
 
 ANY = st.characters()
 HOSTILE = st.sampled_from(
+    "\u200b\u200c\u200d\u200e\u00ad\u2060\ufe0f\ufe00\U000e0100\ufeff\u3164\U000e007f\U0001f3f4"
     "\x00\x07\x1b\r\x7f\x85\x9b\u202e\u2066\ud800\udfff\U000e0041\n\t`~=- aé漢😀"
 )
+UNSEEN = {chr(code) for code in (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0)} | {
+    chr(code) for first, last in ((0x180B, 0x1810), (0xFE00, 0xFE10), (0xE0100, 0xE01F0))
+    for code in range(first, last)
+}  # fmt: skip
 TEXTS = st.text(st.one_of(ANY, HOSTILE), max_size=200)
 
 
@@ -33,7 +46,13 @@ def test_escaping_twice_is_escaping_once(text: str) -> None:
     assert escape_controls(escape_controls(text)) == escape_controls(text)
 
 
-@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Cf"], include_characters="\t\n\\")))
+@given(
+    st.text(
+        st.characters(exclude_categories=["Cc", "Cs", "Cf"], include_characters="\t\n\\").filter(
+            lambda character: character not in UNSEEN
+        )
+    )
+)
 def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
     """Text without control characters doesn't change by a byte, backslashes neither."""
     assert escape_controls(text) == text
@@ -49,7 +68,7 @@ def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
         ("\u202egnp.exe", "\\u202egnp.exe"),
         ("\ud800", "\\ud800"),
         ("hi\U000e0068", "hi\\U000e0068"),
-        ("\u200e\u200d\u2028\\x1b", "\u200e\u200d\u2028\\x1b"),
+        ("\u200ea\u2028\\x1b", "\u200ea\u2028\\x1b"),
     ],
 )
 def test_escapes_are_spelled_as_in_source_code(text: str, shown: str) -> None:
@@ -103,6 +122,18 @@ def test_a_fence_is_as_short_as_it_can_be(text: str, border: str) -> None:
     assert fence(text) == border
 
 
+@given(st.lists(st.text("-=~`\nx", max_size=300), max_size=4))
+def test_a_rule_stands_nowhere_within_the_texts(texts: list[str]) -> None:
+    """None can imitate what parts them; without reason it is 40 dashes."""
+    border = rule(texts)
+    assert len(border) >= 40
+    assert len(set(border)) == 1
+    assert not any(border in text for text in texts)
+    assert rule([]) == "-" * 40
+    assert rule(["-" * 40, "=" * 39]) == "=" * 40
+    assert rule([character * 50 for character in "-=~`"]) == "-" * 51
+
+
 @given(TEXTS, st.integers(10, 400))
 def test_a_head_fits_and_makes_progress(text: str, limit: int) -> None:
     """It begins the text, takes no more bytes than allowed, and is never empty-handed."""
@@ -149,3 +180,71 @@ def test_no_room_gives_nothing() -> None:
 def test_plain_text_is_shown_as_it_is(text: str, is_so: bool) -> None:  # noqa: FBT001 - a claim
     """What a shell completes and what a tool suggests is one line without controls."""
     assert is_plain(text) is is_so
+
+
+KEPT = {
+    "family": "👩\u200d👩\u200d👧\u200d👦",
+    "heart on fire": "❤\ufe0f\u200d🔥",
+    "rainbow flag": "🏳\ufe0f\u200d🌈",
+    "skin and work": "👩🏽\u200d💻",
+    "keycap": "1\ufe0f\u20e3 #\ufe0f\u20e3 *\ufe0f\u20e3",
+    "text and emoji style": "☎\ufe0e ☎\ufe0f ©\ufe0f ™\ufe0e",
+    "Wales": "🏴" + "".join(chr(0xE0000 + ord(letter)) for letter in "gbwls\x7f"),
+    "Scotland twice": 2 * ("🏴" + "".join(chr(0xE0000 + ord(letter)) for letter in "gbsct\x7f")),
+    "Persian": "\u0645\u06cc\u200c\u062e\u0648",
+    "Sinhala": "ශ්\u200dරී",
+    "Malayalam": "നന്\u200dമ",
+    "variant of an ideograph": "葛\U000e0100飾",
+    "Mongolian": "ᠠ\u180b ᠨ\u180eᠠ",
+    "Hebrew with C++": "בשפת C++\u200e ולא ב-C",
+    "Arabic mark": "\u061cنص",
+    "Thai": "ภาษา\u200bไทย",
+    "German": "Stra\u00dfe, Gru\u00df\u00adwort",
+}
+HIDING = {
+    "tags": "look" + "".join(chr(0xE0000 + ord(letter)) for letter in "obey me"),
+    "tags after a flag": "🏴" + "".join(chr(0xE0000 + ord(letter)) for letter in "obey\x7f"),
+    "a flag of nobody's": "🏴" + "".join(chr(0xE0000 + ord(letter)) for letter in "gbeng"),
+    "selectors after an emoji": "😀" + "".join(chr(0xE0100 + byte) for byte in b"obey me"),
+    "selectors after an ideograph": "漢" + "".join(chr(0xE0100 + byte) for byte in b"obey me"),
+    "selectors after letters": "".join(f"a{chr(0xFE00 + half)}" for half in (6, 15, 6, 2)),
+    "bits of two joiners": "é" + "".join("\u200b\u200c"[int(bit)] for bit in "0110111101100010"),
+    "bits of marks": "é" + "".join("\u200e\u200f"[int(bit)] for bit in "01101111"),
+    "a split word": "pass\u200bword and ig\u00adnore",
+    "joiners at the start": "\u200d\ufe0fx",
+    "joiners after a blank": "a \u200db",
+    "fillers": "a\u3164\u3164\uffa0\u115f",
+    "a mark of byte order": "a\ufeffb",
+    "invisible sums": "f\u2061(x)\u2062y",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_scripts_and_emoji_keep_what_they_need(name: str) -> None:
+    """Joiners, variants and marks stay where something is written with them."""
+    assert escape_controls(KEPT[name]) == KEPT[name]
+
+
+@pytest.mark.parametrize("name", HIDING)
+def test_nothing_hides_in_what_cannot_be_seen(name: str) -> None:
+    """Where nothing needs them they are spelled out; at most one is left, after what it belongs to.
+
+    A letter or an emoji may have one of its own; a message takes more.
+    """
+    shown = escape_controls(HIDING[name])
+    unseen = [
+        character
+        for character in shown
+        if character in UNSEEN
+        or (character in "".join(HIDING.values()) and not character.isprintable())
+    ]
+    assert len(unseen) <= 1
+    assert "\\" in shown
+
+
+@given(TEXTS, TEXTS)
+def test_a_text_shows_the_same_whatever_follows(text: str, more: str) -> None:
+    """Only what stands before decides, so that a text may be shown in pieces."""
+    assert escape_controls(text + "\n" + more) == escape_controls(text + "\n") + escape_controls(
+        more
+    )

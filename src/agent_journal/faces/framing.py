@@ -3,28 +3,57 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-_CONTROLS = re.compile(
-    "["
+_NEVER_SHOWN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and newline, DEL, C1: terminals obey them
     "\u202a-\u202e\u2066-\u2069"  # reorder what stands around them, so that it reads otherwise
-    "\U000e0000-\U000e007f"  # invisible letters that a model reads and a person doesn't see
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"  # letters that a model reads and nobody sees
+    "\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters that look like nothing at all
+    "\u2061-\u2065\u206a-\u206f\ufeff\ufff0-\ufffb"  # signs for programs, not for readers
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\ud800-\udfff"  # no UTF-8 stream can carry them
-    "]"
 )
+_MARKS = "\u061c\u200e\u200f"  # settle the direction of what stands beside them, and no more
+_JOINERS = "\u00ad\u034f\u180b-\u180f\u200b-\u200d\u2060\ufe00-\ufe0f"
+_VARIANTS = "\U000e0100-\U000e01ef"
+_BLANKS = "\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_UNSEEN = _MARKS + _JOINERS + _VARIANTS
+_FLAGS = "|".join(  # those of England, Scotland and Wales are spelled in such letters
+    "".join(chr(0xE0000 + ord(letter)) for letter in f"gb{part}\x7f")
+    for part in ("eng", "sct", "wls")
+)
+_NEEDED = "|".join(
+    (
+        # after what can be seen and isn't ASCII: one of them, or two as in a heart on fire
+        f"(?<=[^\x00-\xa0{_BLANKS}{_NEVER_SHOWN}{_UNSEEN}])(?:[\ufe0e\ufe0f]\u200d|[{_JOINERS}])",
+        "(?<=[0-9#*])[\ufe0e\ufe0f]",  # keycaps
+        f"(?<=[\u3400-\u9fff\uf900-\ufaff\U00020000-\U000323af])[{_VARIANTS}]",  # of ideographs
+        f"(?<![{_UNSEEN}])[{_MARKS}]",
+        f"(?<=\U0001f3f4)(?:{_FLAGS})",
+    )
+)
+_HIDDEN = re.compile(f"(?P<needed>{_NEEDED})|[{_NEVER_SHOWN}{_UNSEEN}]")
+_REACH = 2
+"""So many characters before one decide whether it is kept."""
+
 _BORDERS = re.compile("[\t\n\u2028\u2029]")
 _FENCES = "`~=-"  # several, lest a body made of one of them makes its own fence endless
+_RULES = "-=~`"
+_RULE_MINIMUM = 40
 _FENCE_MINIMUM = 3
 
 
 def escape_controls(text: str) -> str:
-    r"""Return a text with control characters spelled out, as ``\x1b`` or ``\u202e``.
+    r"""Return a text with what acts or hides in it spelled out, as ``\x1b`` or ``\u202e``.
 
-    Tab and newline stay. So do marks that ordinary text in some script or emoji needs, such as
-    joiners and left-to-right marks; nothing else is changed, backslashes neither.
+    Control characters are, but for tab and newline, and what reorders text; and all that can't be
+    seen, where no script and no emoji needs it: in runs, which can spell a text of their own, and
+    after ASCII, where it only splits words. Nothing else is changed, backslashes neither.
     """
-    return _CONTROLS.sub(lambda found: _spelled(ord(found[0])), text)
+    if text.isascii() and text.isprintable():
+        return text
+    return _HIDDEN.sub(lambda found: found["needed"] or _spelled(ord(found[0])), text)
 
 
 def one_line(text: str, limit: int | None = None) -> str:
@@ -61,12 +90,15 @@ def fence(text: str) -> str:
 
     Put on lines of its own above and below the text, it can't be closed or imitated from inside.
     """
-    longest = {
-        character: max(map(len, re.findall(f"{re.escape(character)}+", text)), default=0)
-        for character in _FENCES
-    }
-    character = min(_FENCES, key=lambda one: max(longest[one], _FENCE_MINIMUM - 1))
-    return character * max(_FENCE_MINIMUM, longest[character] + 1)
+    return _border([text], _FENCES, _FENCE_MINIMUM)
+
+
+def rule(texts: Iterable[str]) -> str:
+    """Return a run of one character, at least 40, that stands nowhere within some texts.
+
+    Put on lines of its own between them, it can't be imitated by any of them.
+    """
+    return _border(list(texts), _RULES, _RULE_MINIMUM)
 
 
 def head(text: str, limit_bytes: int) -> str:
@@ -86,10 +118,23 @@ def head(text: str, limit_bytes: int) -> str:
     return _fitting(whole_lines, limit_bytes) or _fitting(candidate, limit_bytes)
 
 
+def _border(texts: Collection[str], characters: str, minimum: int) -> str:
+    longest = {
+        character: max(
+            (len(run) for text in texts for run in re.findall(f"{re.escape(character)}+", text)),
+            default=0,
+        )
+        for character in characters
+    }
+    character = min(characters, key=lambda one: max(longest[one], minimum - 1))
+    return character * max(minimum, longest[character] + 1)
+
+
 def _fitting(pieces: Iterable[str], limit_bytes: int) -> str:
-    fitting = []
+    fitting: list[str] = []
     for piece in pieces:
-        limit_bytes -= _shown_bytes(piece)
+        before = "".join(fitting[-_REACH:])[-_REACH:]
+        limit_bytes -= _shown_bytes(before + piece) - _shown_bytes(before)
         if limit_bytes < 0:
             break
         fitting.append(piece)

@@ -204,12 +204,8 @@ def read(context: click.Context, ids: tuple[str, ...]) -> int:
     settings = call.settings(lexical=True)
     with call.journal(settings) as journal:
         entries = [journal.read(journal.resolve(prefix)) for prefix in ids]
-    lines: list[Line] = []
-    for entry in entries:
-        lines += [Line(), Line((("-" * 40, "dim"),)), Line()] if lines else []
-        lines += layout.entry_lines(entry, settings.folder)
     found = [shapes.entry_shape(entry, settings.folder) for entry in entries]
-    call.answer({"entries": [*found]}, lines)
+    call.answer({"entries": [*found]}, layout.entries_lines(entries, settings.folder))
     return OK
 
 

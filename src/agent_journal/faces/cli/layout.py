@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_journal.faces.cli.shapes import path_of
-from agent_journal.faces.framing import counted, escape_controls, exact_line, one_line
+from agent_journal.faces.framing import counted, escape_controls, exact_line, one_line, rule
 from agent_journal.jsonline import encode, plain
 from agent_journal.model import Entry, Hit, Problem, Reasons, SearchPage, project_name, timestamp
 from agent_journal.secrets.telling import sentences
@@ -102,6 +102,15 @@ def page_lines(
             yield Line(((_because(hit.reasons), "dim"),), _SCORE_WIDTH)
 
 
+def entries_lines(entries: Sequence[Entry], folder: Path) -> Iterator[Line]:
+    """Lay out whole entries, between them a rule that none of them can imitate."""
+    border = rule(entry.body for entry in entries)
+    for number, entry in enumerate(entries):
+        if number:
+            yield from (Line(), _line((border, "dim")), Line())
+        yield from entry_lines(entry, folder)
+
+
 def entry_lines(entry: Entry, folder: Path) -> Iterator[Line]:
     """Lay out a whole entry: its metadata, a blank line, its body."""
     origin = entry.provenance
@@ -123,7 +132,8 @@ def entry_lines(entry: Entry, folder: Path) -> Iterator[Line]:
             yield _fact(name, value)
     for name, extra in entry.extra.items():
         shown = extra if isinstance(extra, str) else encode(plain(extra))
-        yield _fact(one_line(name, TAG_WIDTH), shown)
+        label = one_line(name, TAG_WIDTH)
+        yield _fact(f"extra {label}" if label in {*facts, "problem"} else label, shown)
     for problem in entry.problems:
         yield _line(("problem: ", "yellow"), (_problem(problem), ""))
     yield Line()
