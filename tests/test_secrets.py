@@ -17,7 +17,7 @@ from tests.drafts import DRAFTS
 from tests.secrets.caught import URL, Draw, key_block, placed, tokens, web_token
 from tests.secrets.spared import SPARED
 
-from agent_journal.errors import SecretsFoundError
+from agent_journal.errors import SecretsFoundError, TitleTooLongError
 from agent_journal.model import Draft, Provenance, Screening
 from agent_journal.secrets.finding import find, mask
 from agent_journal.secrets.rules import RULES
@@ -461,6 +461,13 @@ class TestScreening:
         other = "gh" + "p_" + Draw(53)(36)
         screened, _ = screen(Draft("a", extra={self.KEY: 1, other: 2}), "mask")
         assert screened.extra == {self.MASK: 1, f"{self.MASK} 2": 2}
+
+    def test_a_title_may_become_too_long(self) -> None:
+        """Then it is refused as any other, and nothing of it is cut off."""
+        title = f"redis://:a1@h {'x' * 286}"
+        assert len(title) == 300
+        with pytest.raises(TitleTooLongError):
+            screen(Draft(title), "mask")
 
     def test_a_name_that_ends_in_a_secret_hides_no_value(self) -> None:
         """Names and values are looked at together, and by themselves."""

@@ -77,6 +77,8 @@ SPARED = (
     "redis://:****@cache:6379",
     "https://registry.npmjs.test:4873/@acme/shop",
     "see http://localhost:8080),jane@acme.test",
+    "docker://alpine:3.19@sha256:c5b1261d6d3e43071626931fc004f70149baeba2c8ec672bd4f27761f8e1ad6b",
+    "mvn://org.acme:shop@1.2.3",
     "https://acme.test/reset?password=<new>",
     "git://[path-to-repo[:]][ref@]path/to/file",
     "[fe80::1]:8080, http://[::1]:8080/@a",

@@ -37,6 +37,7 @@ _PUTTY = re.compile(r"Private-Lines:[ \t]{0,3}\d{1,3}")
 
 _AUTHORITY = re.compile(r"[^\s/?#\"'<>`\\]{0,600}")
 _TEMPLATE = re.compile(r"[\[{<]")
+_HOST = re.compile(r"(?!sha\d+:|\d+(?:\.\d+){0,2}\Z)[\w.\-\[\]:,$%{}()]+")
 _PORT = re.compile(r"\d{1,5}[)\]},;]")
 _PARAMETER = re.compile(
     r"[?&;](?:password|passwd|pwd|passphrase)=([^\s\"'<>&;#`\\)\]]{1,300})", re.IGNORECASE
@@ -135,10 +136,10 @@ def url_passwords(view: View) -> Iterator[Span]:
         start = at + 3
         authority = _AUTHORITY.match(text, start)
         part = authority[0] if authority else ""
-        userinfo, has_host, _ = part.rpartition("@")
-        user, has_password, password = userinfo.partition(":")
+        userinfo, _, host = part.rpartition("@")
+        user, _, password = userinfo.partition(":")
         is_url = at > 0 and text[at - 1].isalnum() and not _TEMPLATE.search(user)
-        if is_url and has_host and has_password and _is_password(password, user):
+        if is_url and _HOST.match(host) and _is_password(password, user):
             first = start + len(user) + 1
             last = start + len(userinfo)
             yield Span(view.start_of(first), view.end_of(last), "url-password")
