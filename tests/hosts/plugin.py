@@ -157,10 +157,14 @@ def recording(wire: Path, command: Sequence[str] = COMMAND) -> list[str]:
     return ["sh", "-c", f"tee -a {shlex.quote(str(wire))} | {shlex.join(command)}"]
 
 
-def recorded(wire: Path) -> list[Json]:
-    """Return the messages that a server was sent."""
-    lines = wire.read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines[:-1]]
+def recorded(wire: Path, least: int = 0) -> list[Json]:
+    """Return the messages that a server was sent, once they are so many: it may be quicker."""
+
+    def lines() -> list[str]:
+        return wire.read_text(encoding="utf-8").split("\n")[:-1] if wire.exists() else []
+
+    wait_for(lambda: len(lines()) >= least, f"{least} messages are recorded")
+    return [json.loads(line) for line in lines()]
 
 
 def recorded_server(plugin: Plugin) -> int:

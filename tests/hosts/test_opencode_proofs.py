@@ -271,14 +271,14 @@ def test_an_aborted_call_is_cancelled(opencode: OpenCode, project: Path, host_ho
         for pid in pids:
             if b"tee" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 os.kill(pid, signal.SIGCONT)
-        wait_for(lambda: len(recorded(wire)) == 5, "the call is sent")
+        recorded(wire, 5)  # the call is sent
         server.ask(f"/session/{session}/abort", {}, project=project)
         work.join(60)
         assert not work.is_alive()
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
         server.prompt(session, script((SEARCH, {"text": "x"})), project=project)
-    called, cancelled, other = recorded(wire)[4:]
+    called, cancelled, other = recorded(wire, 7)[4:]
     assert called["method"] == other["method"] == "tools/call"
     assert cancelled["method"] == "notifications/cancelled"
     assert cancelled["params"]["requestId"] == called["id"]

@@ -25,6 +25,8 @@ from tests.hosts.plugin import (
     wait_for,
 )
 
+from agent_journal.faces.mcp import tools
+
 NAMES = ["journal_read", "journal_search", "journal_write"]
 WRITE = {"title": "A title", "body": "A body"}
 
@@ -89,13 +91,15 @@ def test_what_the_server_lists_is_registered(steady: Steady) -> None:
     plugin = steady.plugin
     loaded = plugin.load()
     assert loaded["hooks"] == ["chat.message", "tool", "tool.definition"]
-    assert sorted(loaded["tools"]) == NAMES
-    assert all(tool["description"] for tool in loaded["tools"].values())
-    assert list(loaded["tools"]["journal_write"]["args"]) == ["title", "body", "tags"]
+    served = {tool.name: tool for tool in tools.definitions()}
+    assert sorted(loaded["tools"]) == sorted(served) == NAMES
+    for name, tool in served.items():
+        registered = {"description": tool.description, "args": tool.properties}
+        assert loaded["tools"][name] == registered
 
     wrong = {"jsonSchema": {"required": ["title", "body", "tags"]}, "description": "kept"}
     defined = plugin.ask("definition", instance=0, input={"toolID": "journal_write"}, output=wrong)
-    assert defined["jsonSchema"]["required"] == ["title", "body"]
+    assert defined["jsonSchema"] == served["journal_write"].schema
     assert defined["description"] == "kept"
     other = {"input": {"toolID": "constructor"}, "output": {"jsonSchema": {}}}
     assert plugin.ask("definition", instance=0, **other) == {"jsonSchema": {}}
@@ -105,7 +109,7 @@ def test_what_the_server_lists_is_registered(steady: Steady) -> None:
 def test_the_handshake_tells_versions(steady: Steady) -> None:
     """The server learns which plugin speaks, and which protocol."""
     steady.plugin.load_tools()
-    hello = recorded(steady.wire)[0]["params"]
+    hello = recorded(steady.wire, 1)[0]["params"]
     assert hello["clientInfo"] == {"name": "opencode", "version": VERSION}
     assert hello["capabilities"] == {"experimental": {"agent-journal/plugin": {"protocol": 1}}}
 
@@ -156,11 +160,15 @@ def test_without_permission_nothing_is_done(steady: Steady, ask: str, message: s
     """The server hears nothing of a call that was denied, or that nobody could be asked about."""
     plugin = steady.plugin
     plugin.load_tools()
-    before = len(recorded(steady.wire))
-    assert plugin.call("journal_write", WRITE, ask=ask) == {"error": message}
-    assert plugin.call("journal_search", {})["result"]
-    (sent,) = recorded(steady.wire)[before:]
-    assert sent["params"]["name"] == "journal_search"
+    denied = {"title": f"Denied by {ask}", "body": ""}
+    assert plugin.call("journal_write", denied, ask=ask) == {"error": message}
+    assert plugin.call("journal_search", {"text": f"after {ask}"})["result"]
+
+    def sent() -> str:
+        return steady.wire.read_text(encoding="utf-8")
+
+    wait_for(lambda: f"after {ask}" in sent(), "the search is recorded")
+    assert f"Denied by {ask}" not in sent()
 
 
 @pytest.mark.parametrize("args", ['{"title": "t", "body": ""}', None, 7])
@@ -322,16 +330,34 @@ def test_an_aborted_call_is_cancelled(path: Path, tmp_path: Path) -> None:
         server = recorded_server(plugin)
         os.kill(server, signal.SIGSTOP)
         number = plugin.send_call("journal_search", {})
-        wait_for(lambda: len(recorded(wire)) == 4, "the call is under way")
+        recorded(wire, 4)  # the call is under way
         plugin.ask("abort", call=number)
         assert plugin.receive(number) == {"error": "the journal was not waited for: aborted"}
         assert plugin.call("journal_write", WRITE, aborted=True) == {"error": "aborted"}
         os.kill(server, signal.SIGCONT)
         assert plugin.call("journal_search", {})["result"]
-    called, cancelled, other = recorded(wire)[3:]
+    called, cancelled, other = recorded(wire, 6)[3:]
     assert called["method"] == other["method"] == "tools/call"
     assert cancelled["method"] == "notifications/cancelled"
     assert cancelled["params"] == {"requestId": called["id"], "reason": "aborted"}
+
+
+def test_a_call_can_be_aborted_while_the_server_starts(path: Path, tmp_path: Path) -> None:
+    """Whoever has aborted waits for no start either."""
+    flag = tmp_path / "flag"
+    command = ["sh", "-c", f"test -e {flag} && kill -STOP $$; exec {shlex.join(COMMAND)}"]
+    with Plugin(path, command) as plugin:
+        plugin.load_tools()
+        flag.touch()
+        os.kill(plugin.children[0], signal.SIGKILL)
+        wait_for(lambda: not plugin.children, "the server is gone")
+        number = plugin.send_call("journal_write", WRITE)
+        wait_for(lambda: plugin.children, "another one starts")
+        plugin.ask("abort", call=number)
+        assert plugin.receive(number) == {"error": "the journal was not waited for: aborted"}
+        os.kill(plugin.children[0], signal.SIGCONT)
+        found = plugin.call("journal_search", {})["result"]
+        assert found.startswith("Nothing was found.")
 
 
 @pytest.mark.prove
@@ -346,7 +372,7 @@ def test_a_call_that_takes_too_long_is_given_up(path: Path, tmp_path: Path) -> N
         assert plugin.call("journal_search", {}) == {"error": error}
         os.kill(server, signal.SIGCONT)
         assert plugin.call("journal_write", WRITE)["result"].startswith("Saved.")
-    assert recorded(wire)[4]["method"] == "notifications/cancelled"
+    assert recorded(wire, 5)[4]["method"] == "notifications/cancelled"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -28,11 +28,14 @@ class Connection {
     eachLine(this.child.stderr, (line) => {
       this.complaint = line.replace(/^agent-journal: \w+: (no tools are offered: )?/, "")
     })
-    this.ready = this.ask("initialize", {
+    const hello = {
       protocolVersion: "2025-11-25",
       capabilities: { experimental: { "agent-journal/plugin": { protocol: PROTOCOL } } },
       clientInfo: { name: "opencode", version: VERSION },
-    }).then(() => this.send({ method: "notifications/initialized" }))
+    }
+    this.ready = this.ask("initialize", hello, undefined, Promise.resolve()).then(() =>
+      this.send({ method: "notifications/initialized" }),
+    )
     this.ready.catch(() => this.child.kill("SIGKILL")) // it was not asked to write anything yet
   }
 
@@ -40,13 +43,15 @@ class Connection {
     this.child.stdin.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n")
   }
 
-  /** Return a request's result; one that is aborted, or takes too long, is cancelled. */
-  ask(method, params, signal) {
+  /** Send a request after something, and return its result; abort or a long wait cancels it. */
+  ask(method, params, signal, after = this.ready) {
     return new Promise((resolve, reject) => {
       if (this.ended || signal?.aborted) return reject(new Error(this.ended ?? "aborted"))
       const id = ++this.lastId
+      let isSent = false
       const cancel = (reason) => {
-        this.send({ method: "notifications/cancelled", params: { requestId: id, reason } })
+        const params = { requestId: id, reason }
+        if (isSent) this.send({ method: "notifications/cancelled", params })
         this.waiting.get(id).reject(new Error(`the journal was not waited for: ${reason}`))
       }
       const abort = () => cancel("aborted")
@@ -59,7 +64,13 @@ class Connection {
       }
       this.waiting.set(id, { resolve: settling(resolve), reject: settling(reject) })
       signal?.addEventListener("abort", abort)
-      this.send({ id, method, params })
+      after.then(
+        () => {
+          isSent = this.waiting.has(id)
+          if (isSent) this.send({ id, method, params })
+        },
+        (error) => this.waiting.get(id)?.reject(error),
+      )
     })
   }
 
@@ -95,9 +106,7 @@ class Journal {
 
   async ask(method, params, signal) {
     if (!this.connection || this.connection.ended) this.connection = new Connection()
-    const connection = this.connection
-    await connection.ready
-    return connection.ask(method, params, signal)
+    return this.connection.ask(method, params, signal)
   }
 
   /** Return the tools to register. That fails once starting takes too long, until it is done. */
