@@ -553,7 +553,7 @@ class TestCare:
         ):  # fmt: skip
             assert part in out
         with_model = shell("status", env={"AGENT_JOURNAL_MODEL": "bundled"}).out
-        assert "backlog: 2 entries without a vector" in with_model
+        assert "backlog: 2 of 2 entries without a vector of this model" in with_model
 
     def test_check_lists_problems_as_compilers_do(self, shell: Shell) -> None:
         """Path, line and reason on one line each, and code 1."""

@@ -224,6 +224,19 @@ class EmbedderUnavailableError(JournalError):
         self.loading = loading
 
 
+class ModelUnavailableError(JournalError):
+    """A model can't be installed, removed or chosen; what was there before still is.
+
+    Attributes:
+        model: what it is called on the command line; empty when it isn't about one of them.
+    """
+
+    def __init__(self, model: str, reason: str) -> None:
+        super().__init__(f"{model}: {reason}" if model else reason)
+        self.model = model
+        self.reason = reason
+
+
 class DimensionMismatchError(JournalError):
     """A vector has another length than its embedder says."""
 

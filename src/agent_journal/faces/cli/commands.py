@@ -20,6 +20,7 @@ from agent_journal.faces.cli.hosting import hosts, install, uninstall
 from agent_journal.faces.cli.importing import import_
 from agent_journal.faces.cli.input import parse_created, read_body, rescued, split_tags
 from agent_journal.faces.cli.layout import Line
+from agent_journal.faces.cli.modelling import model
 from agent_journal.faces.cli.options import (
     FilterOptions,
     OriginOptions,
@@ -330,7 +331,7 @@ def completion(context: click.Context, shell: str) -> int:
     return OK
 
 
-for _command in (doctor, export, import_, install, uninstall, hosts):
+for _command in (doctor, export, import_, install, uninstall, hosts, model):
     commands.add_command(_command)
 
 

@@ -16,6 +16,7 @@ from agent_journal.errors import (
     InvalidDraftError,
     InvalidQueryError,
     JournalError,
+    ModelUnavailableError,
     StorageError,
 )
 
@@ -54,6 +55,7 @@ EXIT_CODES: Mapping[type[JournalError], int] = {
     StorageError: STORAGE,
     ImportUnavailableError: STORAGE,
     IndexUnavailableError: STORAGE,
+    ModelUnavailableError: STORAGE,
     EmbedderUnavailableError: STORAGE,
     ConfigError: CONFIG,
     DimensionMismatchError: INTERNAL,

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING
 from agent_journal.faces.cli.shapes import path_of
 from agent_journal.faces.framing import counted, escape_controls, exact_line, one_line, rule
 from agent_journal.jsonline import encode, plain
-from agent_journal.model import Entry, Hit, Problem, Reasons, SearchPage, project_name, timestamp
+from agent_journal.model import (
+    Entry,
+    EntryId,
+    Hit,
+    Problem,
+    Reasons,
+    Relations,
+    SearchPage,
+    project_name,
+    timestamp,
+)
 from agent_journal.secrets.telling import sentences
 
 if TYPE_CHECKING:
@@ -23,7 +33,10 @@ if TYPE_CHECKING:
     from agent_journal.config import Settings
     from agent_journal.faces.doctor.verdict import Verdict
     from agent_journal.faces.hosts.installing import Finding, Outcome
+    from agent_journal.faces.models.installing import Installed
+    from agent_journal.faces.models.survey import Row
     from agent_journal.journal import Status
+    from agent_journal.models.catalogue import ModelDescription
     from agent_journal.transfer.intake import Intake
     from agent_journal.transfer.jsonl import Export
     from agent_journal.upkeep import Changes
@@ -102,16 +115,16 @@ def page_lines(
             yield Line(((_because(hit.reasons), "dim"),), _SCORE_WIDTH)
 
 
-def entries_lines(entries: Sequence[Entry], folder: Path) -> Iterator[Line]:
+def entries_lines(entries: Sequence[tuple[Entry, Relations]], folder: Path) -> Iterator[Line]:
     """Lay out whole entries, between them a rule that none of them can imitate."""
-    border = rule(entry.body for entry in entries)
-    for number, entry in enumerate(entries):
+    border = rule(entry.body for entry, _ in entries)
+    for number, (entry, relations) in enumerate(entries):
         if number:
             yield from (Line(), _line((border, "dim")), Line())
-        yield from entry_lines(entry, folder)
+        yield from entry_lines(entry, relations, folder)
 
 
-def entry_lines(entry: Entry, folder: Path) -> Iterator[Line]:
+def entry_lines(entry: Entry, relations: Relations, folder: Path) -> Iterator[Line]:
     """Lay out a whole entry: its metadata, a blank line, its body."""
     origin = entry.provenance
     facts = {
@@ -125,6 +138,10 @@ def entry_lines(entry: Entry, folder: Path) -> Iterator[Line]:
         "provider": origin.provider,
         "agent": origin.agent,
         "session": origin.session,
+        "supersedes": _ids(relations.supersedes),
+        "annotates": _ids(relations.annotates),
+        "superseded by": _ids(relations.superseded_by),
+        "annotated by": _ids(relations.annotated_by),
         "path": str(path_of(entry.id, folder)),
     }
     for name, value in facts.items():
@@ -161,7 +178,8 @@ def status_lines(status: Status, settings: Settings, warnings: Iterable[str]) ->
     yield _fact("index", status.index_location)
     yield _fact("model", status.model or f"none: {status.reason}")
     if status.backlog is not None:
-        yield _fact("backlog", f"{counted(status.backlog, 'entry', 'entries')} without a vector")
+        of = counted(status.entries, "entry", "entries")
+        yield _fact("backlog", f"{status.backlog:,} of {of} without a vector of this model")
     yield _fact("config", str(settings.config_path))
     if settings.error:
         yield _line(("config error: ", "yellow"), (one_line(str(settings.error)), ""))
@@ -261,6 +279,53 @@ def summary_lines(verdicts: Sequence[Verdict]) -> Iterator[Line]:
     yield _line((f"{told}{more}", "bold red" if problems else "bold green"))
 
 
+def model_lines(rows: Iterable[Row]) -> Iterator[Line]:
+    """Lay out models, the one in use marked, each with what is to be known of it."""
+    for row in rows:
+        style = {"not installed": "dim", "incomplete": "yellow"}.get(row.state, "green")
+        mark = ("* " if row.is_used else "  ", "bold")
+        name = (f"{one_line(row.name, VALUE_WIDTH)}  ", "bold" if row.is_used else "")
+        yield Line((mark, name, (row.state, style)), hang=4)
+        size = "" if row.size_bytes is None else f"{row.size_bytes / 1e6:,.0f} MB"
+        place = one_line(str(row.place), VALUE_WIDTH) if row.place else ""
+        facts = "; ".join(filter(None, (row.licence, size, row.about, place)))
+        yield Line(((facts, "dim"),), indent=4, hang=2)
+
+
+def installed_lines(done: Installed, *, is_used: bool) -> Iterator[Line]:
+    """Lay out what installing a model did."""
+    key = done.model.key
+    for name, path in done.paths.items():
+        what = "fetched" if name in done.fetched else "there already"
+        yield Line(((f"{what}: {one_line(str(path), VALUE_WIDTH)}", "dim"),), hang=2)
+    then = "it is used from now on" if is_used else f"use it with: agent-journal model use {key}"
+    yield _line((f"{key} is installed; {then}", "bold"))
+
+
+def chosen_lines(
+    settings: Settings, loaded: str, *, is_changed: bool, embedded: int | None
+) -> Iterator[Line]:
+    """Lay out which model is used now."""
+    name = one_line(settings.model, VALUE_WIDTH)
+    what = f"{name} ({one_line(loaded, VALUE_WIDTH)})" if loaded else "none: words alone count"
+    done = "is used from now on" if is_changed else "was configured before"
+    yield _line((f"{what} {done}" if loaded else what, "bold"))
+    if embedded is not None:
+        yield _line((f"{counted(embedded, 'entry', 'entries')} given vectors", ""))
+
+
+def removed_lines(
+    model: ModelDescription, gone: Sequence[Path], left: Iterable[Path]
+) -> Iterator[Line]:
+    """Lay out what removing a model did."""
+    for path in gone:
+        yield Line(((f"removed: {one_line(str(path), VALUE_WIDTH)}", ""),), hang=2)
+    for path in left:
+        yield Line(((f"others' file, left alone: {one_line(str(path), VALUE_WIDTH)}", ""),), hang=2)
+    if not gone:
+        yield _line((f"nothing of {model.key} was installed by agent-journal", "yellow"))
+
+
 def marked(text: str, wanted: frozenset[str]) -> list[Segment]:
     """Return a text as segments, the words that hold a wanted term being marked."""
     if not wanted:
@@ -311,6 +376,8 @@ def _hit_lines(hit: Hit, wanted: frozenset[str]) -> Iterator[Line]:
         facts.append((f"  {one_line(project_name(entry.provenance.project), TAG_WIDTH)}", "blue"))
     facts += [(f"  #{one_line(tag, TAG_WIDTH)}", "green") for tag in entry.tags]
     facts += [("  weak", "yellow")] if hit.is_weak else []
+    if hit.superseded_by:
+        facts.append((f"  superseded by {_ids(hit.superseded_by)}", "yellow"))
     yield Line(tuple(facts), indent)
     snippet = one_line(hit.snippet, SNIPPET_WIDTH)
     if snippet:
@@ -325,6 +392,10 @@ def _because(reasons: Reasons) -> str:
     found += ["exact name or quote"] if reasons.exact else []
     found += ["title"] if reasons.title else []
     return ", ".join(found)
+
+
+def _ids(ids: Iterable[EntryId]) -> str:
+    return ", ".join(map(exact_line, ids))
 
 
 def _moment(instant: datetime) -> str:

@@ -117,15 +117,19 @@ def forget_stdout() -> None:
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Progress | None]:
+def progress_bar(label: str, *, in_bytes: bool = False) -> Iterator[Progress | None]:
     """Give a function to be told of (done, total), which draws a bar on stderr.
 
     It is None unless stderr is a terminal. Nothing is drawn in the first 0.3 s.
+
+    Args:
+        label: what is being done.
+        in_bytes: it is bytes that are counted.
     """
     if not sys.stderr.isatty():
         yield None
         return
-    bar = _Bar(label)
+    bar = _Bar(label, in_bytes=in_bytes)
     try:
         yield bar
     finally:
@@ -152,8 +156,9 @@ def waiting(label: str) -> Iterator[None]:
 class _Bar:
     """A progress bar that appears only once the work has taken a while."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, *, in_bytes: bool) -> None:
         self._label = label
+        self._in_bytes = in_bytes
         self._begun = time.monotonic()
         self._drawn: tuple[RichProgress, TaskID] | None = None
 
@@ -175,6 +180,7 @@ class _Bar:
         from rich.console import Console  # noqa: PLC0415 - slow to import
         from rich.progress import (  # noqa: PLC0415 - as above
             BarColumn,
+            DownloadColumn,
             MofNCompleteColumn,
             TextColumn,
             TimeRemainingColumn,
@@ -184,7 +190,7 @@ class _Bar:
         progress = RichProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            MofNCompleteColumn(),
+            DownloadColumn() if self._in_bytes else MofNCompleteColumn(),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,

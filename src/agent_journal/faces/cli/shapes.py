@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from agent_journal.faces.doctor.verdict import Verdict
     from agent_journal.faces.hosts.installing import Finding, Outcome
     from agent_journal.faces.hosts.table import Host
+    from agent_journal.faces.models.installing import Installed
+    from agent_journal.faces.models.survey import Row
     from agent_journal.journal import Status
+    from agent_journal.models.catalogue import ModelDescription
     from agent_journal.transfer.intake import Intake
     from agent_journal.transfer.jsonl import Export
     from agent_journal.upkeep import Changes
@@ -169,6 +172,57 @@ def verdicts_shape(verdicts: Sequence[Verdict]) -> dict[str, Json]:
             for verdict in verdicts
         ],
     }
+
+
+def models_shape(rows: Iterable[Row], settings: Settings) -> dict[str, Json]:
+    """Return every model, and which one is configured."""
+    return {
+        "configured": settings.model,
+        "models": [
+            {
+                "name": row.name,
+                "repository": row.repository,
+                "licence": row.licence,
+                "size_bytes": row.size_bytes,
+                "state": row.state,
+                "place": str(row.place or ""),
+                "is_used": row.is_used,
+                "about": row.about,
+            }
+            for row in rows
+        ],
+    }
+
+
+def installed_shape(done: Installed, *, is_used: bool) -> dict[str, Json]:
+    """Return what installing a model did."""
+    return {
+        "name": done.model.key,
+        "is_used": is_used,
+        "files": [
+            {"path": str(path), "is_new": name in done.fetched} for name, path in done.paths.items()
+        ],
+    }
+
+
+def chosen_shape(
+    settings: Settings, loaded: str, *, is_changed: bool, embedded: int | None
+) -> dict[str, Json]:
+    """Return which model is configured now; `embedded` is null unless vectors were asked for."""
+    return {
+        "configured": settings.model,
+        "model": loaded,
+        "config": str(settings.config_path),
+        "changed": is_changed,
+        "embedded": embedded,
+    }
+
+
+def removed_shape(
+    model: ModelDescription, gone: Iterable[Path], left: Iterable[Path]
+) -> dict[str, Json]:
+    """Return what removing a model did."""
+    return {"name": model.key, "removed": [*map(str, gone)], "left": [*map(str, left)]}
 
 
 def error_shape(error: BaseException, message: str, code: int) -> dict[str, Json]:

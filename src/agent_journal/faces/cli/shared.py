@@ -23,7 +23,7 @@ def shared_options(*, listed: bool) -> Callable[[Decorated], Decorated]:
         _option("--journal", metavar="DIR", text="The journal folder.", listed=listed),
         _option("--config", metavar="FILE", text="The configuration file.", listed=listed),
         _option("--index", metavar="DIR", text="The folder of search indexes.", listed=listed),
-        _option(*models, metavar="NAME", text="To find by meaning: bundled, none.", listed=listed),
+        _option(*models, metavar="NAME", text="To find by meaning; see model list.", listed=listed),
         click.option(
             "--json",
             is_flag=True,
