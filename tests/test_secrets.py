@@ -20,8 +20,8 @@ from tests.secrets.spared import SPARED
 from agent_journal.errors import SecretsFoundError, TitleTooLongError
 from agent_journal.model import Draft, Provenance, Screening
 from agent_journal.secrets.finding import find, mask
-from agent_journal.secrets.rules import RULES
 from agent_journal.secrets.policy import Policy
+from agent_journal.secrets.rules import RULES
 from agent_journal.secrets.screening import screen
 from agent_journal.secrets.suspicion import suspect
 
@@ -464,7 +464,7 @@ class TestScreening:
 
     def test_a_title_may_become_too_long(self) -> None:
         """Then it is refused as any other, and nothing of it is cut off."""
-        title = f"redis://:a1@h {'x' * 286}"
+        title = f"redis://:a1b2@h {'x' * 284}"
         assert len(title) == 300
         with pytest.raises(TitleTooLongError):
             screen(Draft(title), "mask")

@@ -6,7 +6,7 @@ from __future__ import annotations
 SPARED = (
     # Paths, hashes and identifiers
     "src/agent_journal/engines/sqlite_vectors.py:271",
-    "/home/jane/.cache/uv/archive-v0/3Jx8hN2kLmP0qRsT/lib/python3.11/site-packages",
+    "/home/me/.cache/uv/archive-v0/3Jx8hN2kLmP0qRsT/lib/python3.11/site-packages",
     "C:\\Users\\jane\\AppData\\Local\\Temp\\npm_config_cache\\_npx\\9f86d081884c7d65",
     "commit da39a3ee5e6b4b0d3255bfef95601890afd80709",
     "md5 d41d8cd98f00b204e9800998ecf8427e, as of an empty file",
@@ -79,6 +79,8 @@ SPARED = (
     "see http://localhost:8080),jane@acme.test",
     "docker://alpine:3.19@sha256:c5b1261d6d3e43071626931fc004f70149baeba2c8ec672bd4f27761f8e1ad6b",
     "mvn://org.acme:shop@1.2.3",
+    "new URL('https://abc:xyz@acme.test')",
+    "https://jane:s3cr3t-w0rd@example.com/, ftp://a:hunter22@www.example.org:21",
     "https://acme.test/reset?password=<new>",
     "git://[path-to-repo[:]][ref@]path/to/file",
     "[fe80::1]:8080, http://[::1]:8080/@a",

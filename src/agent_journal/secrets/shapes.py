@@ -38,6 +38,8 @@ _PUTTY = re.compile(r"Private-Lines:[ \t]{0,3}\d{1,3}")
 _AUTHORITY = re.compile(r"[^\s/?#\"'<>`\\]{0,600}")
 _TEMPLATE = re.compile(r"[\[{<]")
 _HOST = re.compile(r"(?!sha\d+:|\d+(?:\.\d+){0,2}\Z)[\w.\-\[\]:,$%{}()]+")
+_DOCUMENTATION = re.compile(r"(?i)(?:^|\.)example(?:\.com|\.net|\.org)?(?::\d+)?$")
+_PASSWORD_LEAST = 4
 _PORT = re.compile(r"\d{1,5}[)\]},;]")
 _PARAMETER = re.compile(
     r"[?&;](?:password|passwd|pwd|passphrase)=([^\s\"'<>&;#`\\)\]]{1,300})", re.IGNORECASE
@@ -139,7 +141,8 @@ def url_passwords(view: View) -> Iterator[Span]:
         userinfo, _, host = part.rpartition("@")
         user, _, password = userinfo.partition(":")
         is_url = at > 0 and text[at - 1].isalnum() and not _TEMPLATE.search(user)
-        if is_url and _HOST.match(host) and _is_password(password, user):
+        is_real = _HOST.match(host) and not _DOCUMENTATION.search(host)
+        if is_url and is_real and _is_password(password, user):
             first = start + len(user) + 1
             last = start + len(userinfo)
             yield Span(view.start_of(first), view.end_of(last), "url-password")
@@ -221,7 +224,7 @@ def _is_header(segment: str) -> bool:
 
 
 def _is_password(password: str, user: str = "") -> bool:
-    if not password or is_mask(password) or _PORT.match(password):
+    if len(password) < _PASSWORD_LEAST or is_mask(password) or _PORT.match(password):
         return False
     return not stands_for_a_password(password, user)
 
