@@ -471,7 +471,7 @@ class TestScreening:
 
     def test_a_name_that_ends_in_a_secret_hides_no_value(self) -> None:
         """Names and values are looked at together, and by themselves."""
-        name = "postgres://u:p"
+        name = "postgres://u:pass1"
         screened, _ = screen(Draft("a", extra={name: f"x@h {self.KEY}"}), "mask")
         assert screened.extra == {name: f"x@h {self.MASK}"}
 
