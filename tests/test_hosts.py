@@ -422,6 +422,19 @@ class TestPrograms:
         calls = (shell.home / "bin" / "calls").read_text(encoding="utf-8").splitlines()
         assert [call.split()[1] for call in calls] == ["add", "remove", "add"]
 
+    def test_a_script_around_ours_is_ours(self, shell: Shell, machine: Machine) -> None:
+        """One that `--command` has chosen, whatever it is called: hosts keep its path alone."""
+        place = machine.path(CLAUDE.location)
+        fake_claude(shell.home / "bin", place)
+        chosen = str(program(shell.home, "my journal", 'LANG=C exec agent-journal "$@"'))
+        assert shell("install", "claude-code", "--command", chosen).code == 0
+        again = shell("install", "claude-code", "--command", chosen)
+        assert again.code == 0, again.err
+        assert "nothing changed" in again.out
+        assert examine(CLAUDE, machine, version=VERSION).state == "installed"
+        assert shell("uninstall", "claude-code").code == 0
+        assert not place.exists()
+
     def test_what_is_not_ours_is_named_and_left(self, shell: Shell, machine: Machine) -> None:
         """Another server of our name is replaced or removed only with --force."""
         place = machine.path(CLAUDE.location)

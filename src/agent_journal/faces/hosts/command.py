@@ -12,6 +12,7 @@ from pathlib import Path
 
 PROGRAM = "agent-journal"
 _MODULE = "agent_journal"
+_SCRIPT_LIMIT_BYTES = 64 * 1024
 _KEPT_BY_PROJECTS = (".git", "pyproject.toml", "setup.py")
 
 
@@ -21,9 +22,13 @@ def server_command(program: Sequence[str], options: Sequence[str]) -> tuple[str,
 
 
 def is_ours(command: Sequence[str]) -> bool:
-    """Tell whether a command starts a server of this package, wherever it is installed."""
-    programs = [Path(word).name for word in command]
-    return "mcp" in command[1:] and not {PROGRAM, _MODULE}.isdisjoint(programs)
+    """Tell whether a command starts a server of this package, wherever it is installed.
+
+    That may be by a script of a person's own, which names the program.
+    """
+    names = {Path(word).name for word in command}
+    is_named = not names.isdisjoint((PROGRAM, _MODULE))
+    return "mcp" in command[1:] and (is_named or _is_script_around_ours(command[0]))
 
 
 def chosen_program(path: str) -> tuple[str, ...]:
@@ -74,6 +79,16 @@ def doubts(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     ):
         return [f"{program} belongs to the project {environment.parent} and goes with it; {last}"]
     return []
+
+
+def _is_script_around_ours(word: str) -> bool:
+    path = shutil.which(word)
+    try:
+        with open(path or os.devnull, "rb") as file:  # noqa: PTH123 - a string
+            text = file.read(_SCRIPT_LIMIT_BYTES)
+    except (OSError, ValueError):  # it is only executed, or no name that a file could have
+        return False
+    return text.startswith(b"#!") and any(name.encode() in text for name in (PROGRAM, _MODULE))
 
 
 def _caches(environ: Mapping[str, str]) -> list[Path]:
