@@ -3,7 +3,9 @@
 import { createInterface } from "node:readline"
 import { pathToFileURL } from "node:url"
 
-const plugin = await import(pathToFileURL(process.argv[2]))
+const url = pathToFileURL(process.argv[2])
+const plugin = await import(url)
+const copy = await import(`${url}?copy`) // as from another folder
 const logs = []
 const asked = []
 const instances = []
@@ -28,8 +30,9 @@ const requests = {
   exports: () => Object.keys(plugin),
   logs: () => logs,
   asked: () => asked,
-  async load({ version, ...input }) {
-    const hooks = await plugin.AgentJournal({ client: client(version), ...input })
+  async load({ version, fromCopy, ...input }) {
+    const { AgentJournal } = fromCopy ? copy : plugin
+    const hooks = await AgentJournal({ client: client(version), ...input })
     instances.push(hooks)
     return { hooks: Object.keys(hooks).sort(), tools: hooks.tool ?? null }
   },

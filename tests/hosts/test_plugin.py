@@ -86,6 +86,17 @@ def test_the_plugin_is_the_only_export(steady: Steady) -> None:
     assert steady.plugin.ask("exports") == ["AgentJournal"]
 
 
+def test_the_plugin_is_small_and_needs_nothing(steady: Steady) -> None:
+    """OpenCode leaves out, without a word, a plugin whose imports it can't resolve."""
+    text = (steady.home / "plugin.mjs").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 201  # with the line that `install` adds
+    assert re.findall(r"\bimport\b.*", text) == [
+        'import { spawn } from "node:child_process"',
+        'import { homedir } from "node:os"',
+    ]
+    assert "require(" not in text
+
+
 def test_what_the_server_lists_is_registered(steady: Steady) -> None:
     """Names, descriptions and arguments come from the server; nothing touches the prompt."""
     plugin = steady.plugin
@@ -253,9 +264,12 @@ def test_a_sessions_message_tells_the_model_where_the_call_does_not(steady: Stea
 
 
 def test_instances_share_one_server_in_the_home_folder(plugin: Plugin, home: Path) -> None:
-    """However many projects OpenCode remembers, deleted ones too; none gets a folder."""
+    """However many projects OpenCode remembers, deleted ones too, and wherever it found us."""
     gone = home / "gone"
-    numbers = [plugin.send_load(directory=str(gone), worktree="/") for _ in range(8)]
+    numbers = [
+        plugin.send_load(directory=str(gone), worktree="/", fromCopy=number % 2)
+        for number in range(8)
+    ]
     assert all(plugin.receive(number)["result"]["tools"] for number in numbers)
     (server,) = plugin.children
     assert Path(f"/proc/{server}/cwd").resolve() == home.resolve()
