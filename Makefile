@@ -87,7 +87,7 @@ pins: setup ## Renew requirements-dev.txt
 
 lowest: setup $(NODE) ## Run the tests with the oldest libraries that pyproject.toml allows
 	mkdir -p build
-	$(COMPILE) --resolution lowest-direct --output-file build/lowest.txt
+	$(COMPILE) --extra onnx --resolution lowest-direct --output-file build/lowest.txt
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
 	$(BIN)/uv pip install --quiet --python build/lowest --constraint build/lowest.txt --group dev --editable .
 	build/lowest/bin/pytest

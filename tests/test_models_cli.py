@@ -311,6 +311,26 @@ def test_nothing_but_an_installation_is_ever_fetched(
     assert "agent_journal.faces.models.fetching" in sys.modules
 
 
+def test_half_of_a_model_is_called_so(shell: Shell, hub: Hub) -> None:
+    """It is not used, and one more installation brings what is lacking."""
+    shell("model", "install", "tiny")
+    next((shell.home / ".cache").rglob("tokenizer.json")).unlink()
+    assert states(shell)["tiny"] == ("incomplete", False)
+    assert shell("status", "--json").json["model"] == USE
+    asked = len(hub.asked)
+    shell("model", "install", "tiny")
+    assert len(hub.asked) == asked + 1
+    assert states(shell)["tiny"] == ("installed", True)
+
+
+def test_a_choice_that_cannot_be_kept_is_told(shell: Shell) -> None:
+    """With the file; and without a journal there is nothing to make vectors of."""
+    outcome = shell("model", "use", "none", "--config", "/proc/nothing/here.json")
+    assert outcome.code == 6
+    assert "/proc/nothing/here.json: can't be written" in outcome.err
+    assert shell("model", "use", "bundled", "--now", "--json").json["embedded"] == 0
+
+
 def test_a_download_shows_its_bytes(
     shell: Shell, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -359,6 +359,36 @@ def test_only_the_originals_model_writes_sidecars_of_its_length(
     )
 
 
+def test_sidecars_of_the_original_stand_in_until_vectors_are_made(
+    tmp_path: Path,
+    settings: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    home: Path,
+) -> None:
+    """Its entries are found by meaning at once, and its files stay as they are."""
+    folder = make_model(tmp_path / "m")
+    known = describe(folder, repository=SEED.repository)
+    monkeypatch.setattr("agent_journal.models.sources.CATALOGUE", (known,))
+    model, chosen = loaded(folder), settings(str(folder))
+    with open_journal(chosen) as journal:
+        entry = journal.write(Draft("cat", "sat on the mat and slept"))
+        journal.write(Draft("bananas", "grow south"))
+        vector = model.embed_passages(["cat\nsat on the mat and slept"])[0].tolist()
+        sidecar = home / "journal" / f"{entry.id}.embedding"
+        said = {"v": 2, "model": SEED.repository, "dimension": len(vector), "vector": vector}
+        sidecar.write_text(json.dumps(said), encoding="utf-8")
+        before = sidecar.read_bytes()
+        monkeypatch.setattr(upkeep, "SEED_DIMENSION", len(vector))
+        page = journal.search(Query("the cat slept on a mat, it sat"), wait_s=60)
+        assert (page.mode, page.backlog) == ("hybrid", 2)
+        assert page.hits[0].entry.id == entry.id
+        assert "dense" in page.hits[0].found_by
+        assert journal.work_backlog(wait_s=60) == 2
+        page = journal.search(Query("the cat slept on a mat, it sat"), wait_s=60)
+        assert (page.backlog, page.hits[0].entry.id) == (0, entry.id)
+    assert sidecar.read_bytes() == before
+
+
 PROBE = """
 import sys
 from agent_journal.assembly import open_journal

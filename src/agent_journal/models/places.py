@@ -48,27 +48,19 @@ class Places:
                 yield snapshots / name / file.path
 
 
-def places(
-    environ: Mapping[str, str], *, own: Path, cache_dir: Path | None, home: Path | None
-) -> Places:
+def places(environ: Mapping[str, str], *, own: Path, cache_dir: Path | None, home: Path) -> Places:
     """Return where models may be on this machine.
 
     Args:
         environ: ``HF_HOME`` and ``HF_HUB_CACHE`` move the hub's cache, as for its own tools.
         own: our folder in the user's cache.
         cache_dir: what the configuration says, if anything.
-        home: the user's home directory, if it is known.
+        home: the user's home directory.
     """
-    others = [] if cache_dir is None else [own]
-    hubs = []
-    if given := environ.get("HF_HUB_CACHE"):
-        hubs.append(Path(given))
-    cache = None if home is None else home / ".cache" / "huggingface"
-    if given := environ.get("HF_HOME"):
-        cache = Path(given)
-    if cache is not None:
-        others.append(cache)
-        hubs.append(cache / "hub")
+    cache = Path(environ.get("HF_HOME") or home / ".cache" / "huggingface")
+    others = [own, cache] if cache_dir else [cache]
+    moved = environ.get("HF_HUB_CACHE")
+    hubs = [Path(moved), cache / "hub"] if moved else [cache / "hub"]
     return Places(cache_dir or own, tuple(others), tuple(hubs), own / "prepared")
 
 
@@ -97,16 +89,14 @@ def found(
         verify: read each to the end and trust its hash; otherwise its size is enough.
     """
     paths: dict[str, Path] = {}
-    doubtful: list[Path] = []
+    doubtful: dict[Path, None] = {}
     for file in files:
         for path in places.candidates(model, file):
-            if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file() fails on odd names
-                continue
             if is_right(path, file, verify=verify):
                 paths[file.path] = path
                 break
-            if path not in doubtful:
-                doubtful.append(path)
+            if os.path.isfile(path):  # noqa: PTH113 - Path.is_file() fails on odd names
+                doubtful[path] = None
     return Found(paths, tuple(doubtful))
 
 

@@ -109,7 +109,7 @@ def remove(model: ModelDescription, places: Places) -> tuple[list[Path], list[Pa
         with suppress(FileNotFoundError):
             (folder / NOTE).unlink()
         if places.prepared:
-            for each in (file for file in model.files if file.path == model.tokenizer):
+            for each in model.files:
                 with suppress(FileNotFoundError):
                     (places.prepared / f"{each.sha256}.sentencepiece").unlink()
     except OSError as error:
