@@ -196,6 +196,14 @@ def test_each_text_is_run_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert model.batch == BATCH
 
 
+def test_a_tokenizer_that_puts_nothing_around_texts_will_do(tmp_path: Path) -> None:
+    """Then the empty text has no token at all, and gets a vector all the same."""
+    said = words_json() | {"post_processor": None}
+    model = loaded(make_model(tmp_path / "m", said, tokens=400))
+    matrix = model.embed_passages(["", " ", "redis"])
+    assert np.abs(np.linalg.norm(matrix, axis=1) - 1).max() < 1e-5
+
+
 # what is refused
 
 

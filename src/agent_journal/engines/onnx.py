@@ -128,7 +128,8 @@ class _Encoder:
         """
         import numpy as np  # noqa: PLC0415 - slow, and wanted only when embedding
 
-        numbers = np.array([self._tokens.numbers(_fit(text, limit), limit)], np.int64)
+        tokens = self._tokens.numbers(_fit(text, limit), limit)
+        numbers = np.array([tokens or [0]], np.int64)  # some put nothing around an empty text
         given = {
             "input_ids": numbers,
             "attention_mask": np.ones_like(numbers),
