@@ -37,5 +37,7 @@ DRAFTS = st.builds(
     provenance=st.builds(Provenance, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT),
     created=st.none(),
     extra=st.dictionaries(KEYS, VALUES, max_size=4),
+    supersedes=st.one_of(TEXT, st.lists(TEXT, max_size=3)),
+    annotates=st.lists(TEXT, max_size=3),
 )
 INSTANTS = st.datetimes(timezones=st.just(UTC))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.drafts import DRAFTS, INSTANTS
 
 from agent_journal import entryfile, frontmatter, nodes, yamlsource
-from agent_journal.errors import InvalidFieldError
+from agent_journal.errors import InvalidDraftError, InvalidFieldError
 from agent_journal.model import (
     Draft,
     Entry,
@@ -64,6 +64,8 @@ def test_a_file_reads_like_this() -> None:
         ["on", "a, b"],
         Provenance("/srv/app", "m-1", "", "build", "ses_1", "example.com/me/app"),
         extra={"rating": 4.5, "on": None, "ok": True, "a b": ["x", {"k": 1}], "inf": math.inf},
+        supersedes=" 20260102-030405-001 ",
+        annotates=["b c", "", "b c", "d"],
     )
     assert render(draft).decode() == (
         "---\n"
@@ -75,6 +77,8 @@ def test_a_file_reads_like_this() -> None:
         'agent: "build"\n'
         'session_id: "ses_1"\n'
         'tags: ["on", "a, b"]\n'
+        'supersedes: ["20260102-030405-001"]\n'
+        'annotates: ["b c", "d"]\n'
         "rating: 4.5\n"
         '"on": null\n'
         "ok: true\n"
@@ -106,6 +110,7 @@ def test_what_is_written_is_read_back(draft: Draft, created: datetime) -> None:
     assert timestamp(entry.created) == timestamp(created)
     assert (entry.title, entry.body, entry.tags) == (draft.title, draft.body, draft.tags)
     assert entry.provenance == draft.provenance
+    assert (entry.supersedes, entry.annotates) == (draft.supersedes, draft.annotates)
     assert list(entry.extra.items()) == list(draft.extra.items())
     assert repr(entry.extra) == repr(draft.extra)  # 1, 1.0 and True are equal, and differ
 
@@ -153,6 +158,18 @@ def test_depth_has_one_limit_for_writing_and_reading() -> None:
     assert caught.value.field == "extra"
 
 
+@pytest.mark.parametrize(
+    ("given_ids", "error"),
+    [(["a\0"], "U\\+0000"), ("\ud800", "U\\+D800"), ([5], "is int; give a string")],
+)
+def test_ids_that_no_file_can_name_are_refused(given_ids: Any, error: str) -> None:  # noqa: ANN401 - wrong on purpose
+    """A draft says which field is wrong."""
+    for name in ("supersedes", "annotates"):
+        with pytest.raises(InvalidDraftError, match=f"{name}.*{error}") as caught:
+            Draft("t", **{name: given_ids})
+        assert caught.value.field == name
+
+
 # What is read: files of every kind
 
 
@@ -170,6 +187,11 @@ def described(entry: Entry) -> dict[str, Any]:  # Any: JSON
             if getattr(entry.provenance, name)
         },
         "extra": entry.extra,
+        **{
+            name: list(ids)
+            for name, ids in (("supersedes", entry.supersedes), ("annotates", entry.annotates))
+            if ids
+        },
         "body": body if len(body) < 1000 else hashlib.sha256(body.encode()).hexdigest(),
         "problems": [[problem.line, problem.reason] for problem in entry.problems],
     }

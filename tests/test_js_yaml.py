@@ -43,7 +43,9 @@ def drafts_of(value: str) -> list[Draft]:
     extra: dict[str, Value] = {"note": value, "more": [value, {value: value}]}
     if value not in FRONTMATTER_KEYS:
         extra[value] = value
-    return [Draft(value, "b", tags, provenance, extra=extra)] if value.strip() else []
+    if not value.strip():
+        return []
+    return [Draft(value, "b", tags, provenance, None, extra, value, [value, f"x {value}"])]
 
 
 def generated() -> list[Draft]:
@@ -86,6 +88,8 @@ def expected(draft: Draft) -> dict[str, Any]:  # Any: JSON
         "agent": described(who.agent),
         "session_id": described(who.session),
         **({"tags": described(draft.tags)} if draft.tags else {}),
+        "supersedes": described(draft.supersedes),
+        "annotates": described(draft.annotates),
         **{key: described(value) for key, value in draft.extra.items()},
     }
 

@@ -75,8 +75,9 @@ QUERY = QueryVector("model", "one", np.array([1.0, 0.0], np.float32), 0.2)
 
 term_lists = st.lists(st.sampled_from(TERMS), max_size=6).map(tuple)
 small_vectors = st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(1, 3))
+references = st.lists(st.sampled_from(IDS), max_size=2, unique=True).map(tuple)
 entries = st.builds(
-    lambda number, version, sidecar, hours, origin, tags, passages, problems: IndexedEntry(
+    lambda number, version, sidecar, hours, origin, tags, passages, problems, about: IndexedEntry(
         IDS[number],
         Version(version, "" if sidecar is None else repr(sidecar)),
         START + timedelta(hours=hours),
@@ -89,6 +90,7 @@ entries = st.builds(
         ),
         sidecar,
         problems,
+        *about,
     ),
     st.integers(0, len(IDS) - 1),
     st.sampled_from("123"),
@@ -112,6 +114,7 @@ entries = st.builds(
         st.builds(Problem, st.sampled_from("pq"), st.sampled_from("rs"), st.none() | st.just(3)),
         max_size=2,
     ).map(tuple),
+    st.tuples(references, references),
 )
 filters = st.builds(
     Filters,
@@ -256,6 +259,7 @@ class BothIndexes(RuleBasedStateMachine):
             return
         self.both(lambda index: index.listing())
         self.both(lambda index: list(index.tags().items()))
+        self.both(lambda index: index.corrections())
         self.both(lambda index: index.problems())
         self.both(lambda index: index.count())
         for identity in IDENTITIES:

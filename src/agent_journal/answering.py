@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import islice
 from typing import NamedTuple
 
 from agent_journal import passages, ranking, words
+from agent_journal.corrections import Corrections
 from agent_journal.errors import (
     DimensionMismatchError,
     EmbedderUnavailableError,
     EntryNotFoundError,
     StorageError,
 )
+from agent_journal.evidence import Evidence, EvidenceArrays
 from agent_journal.model import Entry, EntryId, Hit, Problem, from_milliseconds, instant_of
 from agent_journal.ports import Embedder, EmbedderLoader, Index, QueryVector, Store
 from agent_journal.query import Filters, Query
@@ -67,11 +70,13 @@ def _newest(
     query: Query, filters: Filters, store: Store, index: Index
 ) -> tuple[tuple[Hit, ...], int]:
     page = index.select(filters, limit=query.limit, offset=query.offset)
+    corrections = index.corrections()
     hits = []
     for entry_id in page.ids:
         if (entry := _read_hit(store, entry_id)) is not None:
             snippet, offset = _snippet(entry, 0, 0, ())
-            hits.append(Hit(entry, None, snippet, offset))
+            by = corrections.superseded_by(entry_id)
+            hits.append(Hit(entry, None, snippet, offset, superseded_by=by))
     return tuple(hits), page.total
 
 
@@ -101,12 +106,31 @@ def _matching(
         embedder.baseline if embedder else None,
         words.identifiers(query.text),
     )
+    corrections = index.corrections()
     hits = []
-    for found in ranked[query.offset : query.offset + query.limit]:
+    for found in _page(query, ranked, evidence, corrections):
         if (entry := _read_hit(store, found.id)) is not None:
             snippet, offset = _snippet(entry, found.start, found.end, terms)
-            hits.append(Hit(entry, found.score, snippet, offset, found.found_by, found.reasons))
+            by = corrections.superseded_by(found.id)
+            hits.append(Hit(entry, found.score, snippet, offset, found.found_by, found.reasons, by))
     return Found(tuple(hits), len(ranked), reason, backlog, evidence.entry_count)
+
+
+def _page(
+    query: Query,
+    ranked: ranking.Ranking,
+    evidence: Evidence | EvidenceArrays,
+    corrections: Corrections,
+) -> list[ranking.Ranked]:
+    """Return the page asked for, of hits of which none comes before one that supersedes it."""
+    start, stop = query.offset, query.offset + query.limit
+    if not corrections.superseding:
+        return ranked[start:stop]
+    if isinstance(evidence, Evidence):
+        hits = {facts.id for facts in evidence.entries.values()}
+    else:
+        hits = set(evidence.ids)
+    return list(islice(corrections.arranged(ranked, hits), start, stop))
 
 
 def _query_vector(

@@ -25,6 +25,7 @@ from agent_journal.model import (
     from_milliseconds,
     instant_of,
     normalise_body,
+    normalise_references,
     normalise_tags,
     timestamp,
     to_utc,
@@ -73,6 +74,8 @@ def render(created: datetime, draft: Draft) -> bytes:
     for key, name in _PROVENANCE_KEYS.items():
         values[key] = getattr(draft.provenance, name)
     values["tags"] = list(draft.tags)
+    values["supersedes"] = list(draft.supersedes)
+    values["annotates"] = list(draft.annotates)
     lines = [frontmatter.line(key, value) for key, value in values.items() if value]
     lines += [frontmatter.line(key, value) for key, value in draft.extra.items()]
     body = f"\n{draft.body}\n" if draft.body else ""
@@ -112,6 +115,8 @@ def parse(data: bytes, *, entry_id: EntryId, path: str, mtime: float) -> Entry:
             **{name: _text(fields, key, findings) for key, name in _PROVENANCE_KEYS.items()}
         ),
         extra={key: node.value() for key, node in fields.items() if key not in FRONTMATTER_KEYS},
+        supersedes=_references(fields, "supersedes", entry_id, findings),
+        annotates=_references(fields, "annotates", entry_id, findings),
         problems=findings.problems(),
     )
 
@@ -183,11 +188,34 @@ def _tags(node: Node | None, findings: _Findings) -> tuple[str, ...]:
     if node.is_mapping:
         findings.add("tags is no list; none are taken", node.line)
         return ()
+    return normalise_tags(_written(node, "a tag", findings))
+
+
+def _written(node: Node, what: str, findings: _Findings) -> list[str]:
+    """Return the members of a list as they are written."""
     members = [member for member in node.members if not member.is_null]
     for member in members:
         if member.text is None:
-            findings.add("a tag is no text; taken as it stands", member.line)
-    return normalise_tags(member.written for member in members)
+            findings.add(f"{what} is no text; taken as it stands", member.line)
+    return [member.written for member in members]
+
+
+def _references(
+    fields: Mapping[str, Node], key: str, entry_id: EntryId, findings: _Findings
+) -> tuple[EntryId, ...]:
+    """Return the ids of other entries that stand under a key; they need not exist."""
+    node = fields.get(key)
+    if node is None or node.is_null:
+        return ()
+    if node.is_mapping:
+        findings.add(f"{key} is no list; none are taken", node.line)
+        return ()
+    given = [node.text] if node.text is not None else _written(node, "an id", findings)
+    found = normalise_references(key, given)
+    if entry_id not in found:
+        return found
+    findings.add(f"{key} names the entry itself; that is passed over", node.line)
+    return tuple(one for one in found if one != entry_id)
 
 
 def _created(

@@ -120,6 +120,20 @@ class EntryNotFoundError(JournalError):
         self.reference = reference
 
 
+class ReferenceNotFoundError(EntryNotFoundError):
+    """A draft is about an entry that isn't there; nothing was written.
+
+    Attributes:
+        field: the draft's field that names it, such as ``supersedes``.
+    """
+
+    def __init__(self, field: str, reference: str) -> None:
+        super().__init__(reference)
+        message = f"{field} names {reference[:80]!r}, which is no entry; nothing was written"
+        self.args = (f"{message}; search for it to get its id",)
+        self.field = field
+
+
 class AmbiguousIdError(JournalError):
     """Several entries' ids start with what was given."""
 

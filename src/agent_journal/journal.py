@@ -13,12 +13,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from agent_journal import answering, checking
+from agent_journal.corrections import Corrections
 from agent_journal.errors import (
     AmbiguousIdError,
     EmbedderUnavailableError,
     EntryNotFoundError,
     IndexUnavailableError,
     JournalUnavailableError,
+    ReferenceNotFoundError,
     StorageError,
 )
 from agent_journal.model import (
@@ -26,6 +28,7 @@ from agent_journal.model import (
     Entry,
     EntryId,
     Problem,
+    Relations,
     SearchPage,
 )
 from agent_journal.ports import (
@@ -131,12 +134,15 @@ class Journal:
         """Release files and memory; idempotent. What was written stays written."""
         self._index.close()
 
-    def write(self, draft: Draft, *, secrets: Policy | None = None) -> Entry:
+    def write(
+        self, draft: Draft, *, secrets: Policy | None = None, may_dangle: bool = False
+    ) -> Entry:
         """Store a new entry; it is durable when this returns, and found by the next search.
 
         Args:
             draft: what to write.
             secrets: what happens if it holds secrets; None means what the journal does.
+            may_dangle: what it supersedes or annotates need not be here, as in an import.
 
         Returns:
             The entry as it is stored; its `screening` tells what was masked or suspected.
@@ -144,8 +150,12 @@ class Journal:
         Raises:
             SecretsFoundError: it holds secrets, and they are refused.
             EntryTooLargeError: the entry would be larger than the limit.
+            ReferenceNotFoundError: it supersedes or annotates what isn't here.
+            JournalUnavailableError: whether that is here can't be told.
             WriteFailedError: it could not be made durable; nothing is left of it.
         """
+        if not may_dangle and (draft.supersedes or draft.annotates):
+            self._require_there(draft)
         from agent_journal.secrets.screening import (  # noqa: PLC0415 - 15 ms that searches spare
             screen,
         )
@@ -179,6 +189,23 @@ class Journal:
         if len(matches) > 1:
             raise AmbiguousIdError(prefix, matches)
         return matches[0]
+
+    def relations(self, entry: Entry) -> Relations:
+        """Return how an entry stands to others, after catching up.
+
+        While the folder can't be read, only what the entry itself says is known.
+        """
+
+        def work() -> Relations:
+            found = Corrections() if self._step_in() else self._index.corrections()
+            return Relations(
+                supersedes=entry.supersedes,
+                annotates=entry.annotates,
+                superseded_by=found.superseded_by(entry.id),
+                annotated_by=found.annotated_by(entry.id),
+            )
+
+        return self._degrading(work)
 
     def search(self, query: Query, *, wait_s: float = MODEL_WAIT_S) -> SearchPage:
         """Answer a query over everything that any process has written until now.
@@ -320,6 +347,18 @@ class Journal:
                     self._notices.append(f"{error}; searching from memory until restart")
                     _log.warning(self._notices[-1])
             return work()
+
+    def _require_there(self, draft: Draft) -> None:
+        try:
+            known = self._store.listing().versions
+        except JournalUnavailableError as error:
+            if not error.missing:
+                raise
+            known = {}
+        for name in ("supersedes", "annotates"):
+            for reference in getattr(draft, name):
+                if reference not in known:
+                    raise ReferenceNotFoundError(name, reference)
 
     def _step_in(self) -> str:
         """Catch up; return why nothing can be found now, or an empty string."""

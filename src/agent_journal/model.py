@@ -30,6 +30,7 @@ Value = Scalar | Sequence["Value"] | Mapping[str, "Value"]
 
 FRONTMATTER_KEYS = frozenset(
     {"title", "created", "project", "repo", "model", "provider", "agent", "session_id", "tags"}
+    | {"supersedes", "annotates"}
 )
 """Our own keys; whatever else frontmatter holds is an entry's `extra`."""
 
@@ -73,6 +74,8 @@ class Draft:
     Attributes:
         created: when it happened, for imports (UTC unless it says otherwise); None means now.
         extra: further frontmatter, kept as it is; none of our own keys.
+        supersedes: the id of the entry that this one takes the place of, or the ids of several.
+        annotates: the id of the entry that this one says something about, or the ids of several.
 
     Raises:
         InvalidDraftError: a subclass of it names the field and the limit.
@@ -84,6 +87,8 @@ class Draft:
     provenance: Provenance = Provenance()
     created: datetime | None = None
     extra: Mapping[str, Value] = field(default_factory=dict)
+    supersedes: str | Sequence[str] = ()
+    annotates: str | Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Check every field and put it into its one form."""
@@ -107,6 +112,8 @@ class Draft:
         set_field(self, "body", normalise_body(self.body))
         set_field(self, "tags", normalise_tags(self.tags))
         set_field(self, "extra", dict(self.extra))
+        for name in ("supersedes", "annotates"):
+            set_field(self, name, normalise_references(name, getattr(self, name)))
         if self.created is not None:
             set_field(self, "created", to_utc(self.created))
 
@@ -154,6 +161,8 @@ class Entry:
         created: aware, UTC, whole milliseconds.
         title: empty when the file gives none; see `heading`.
         extra: every frontmatter key that isn't ours, in the file's order.
+        supersedes: the entries whose place it takes; they need not exist any more.
+        annotates: the entries that it says something about; neither need they.
         problems: what could not be read; not part of the entry's value.
         screening: what was found in its draft, when it was just written; empty when it was read.
     """
@@ -165,6 +174,8 @@ class Entry:
     tags: tuple[str, ...] = ()
     provenance: Provenance = Provenance()
     extra: Mapping[str, Value] = field(default_factory=dict)
+    supersedes: tuple[EntryId, ...] = ()
+    annotates: tuple[EntryId, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), compare=False)
     screening: Screening = field(default=Screening(), compare=False)
 
@@ -178,6 +189,23 @@ class Entry:
             if any(character.isalnum() for character in text):
                 return text[:80]
         return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """How an entry stands to others, in both directions.
+
+    Attributes:
+        supersedes, annotates: as the entry says.
+        superseded_by: every entry that supersedes it, directly or by way of others; those that are
+            superseded themselves come after what supersedes them.
+        annotated_by: the entries that annotate it, newest first.
+    """
+
+    supersedes: tuple[EntryId, ...] = ()
+    annotates: tuple[EntryId, ...] = ()
+    superseded_by: tuple[EntryId, ...] = ()
+    annotated_by: tuple[EntryId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +249,7 @@ class Hit:
         offset: where the snippet starts in the body, in characters.
         found_by: the kinds of evidence; empty when the query had no text.
         reasons: what the score is made of; None when the query had no text.
+        superseded_by: as `Relations` has it; those of them that are hits come before this one.
     """
 
     entry: Entry
@@ -229,6 +258,7 @@ class Hit:
     offset: int
     found_by: tuple[FoundBy, ...] = ()
     reasons: Reasons | None = None
+    superseded_by: tuple[EntryId, ...] = ()
 
     @property
     def is_weak(self) -> bool:
@@ -241,7 +271,8 @@ class SearchPage:
     """One page of an answer, and how it was found.
 
     Attributes:
-        hits: best first; newest first without a text. An entry appears once.
+        hits: best first, but what supersedes a hit comes before it if it is one, too; newest first
+            without a text. An entry appears once.
         total: hits in the whole filtered journal, whatever the page.
         offset: the page's first hit within them.
         tags: every tag in the journal with the number of entries that carry it, most used first.
@@ -297,6 +328,26 @@ def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
         if trimmed:
             first_spelling.setdefault(fold_case(trimmed), trimmed)
     return tuple(first_spelling.values())
+
+
+def normalise_references(name: str, references: str | Iterable[str]) -> tuple[EntryId, ...]:
+    """Trim ids of other entries, and drop empty ones and repetitions; order is kept.
+
+    Args:
+        name: what they are called in an error.
+        references: one id, or any number of them.
+
+    Raises:
+        InvalidFieldError: one of them is no string.
+        ForbiddenCharacterError: one of them holds what no file's name of ours can.
+    """
+    given = [references] if isinstance(references, str) else references
+    found: dict[EntryId, None] = {}
+    for reference in given:
+        _require_text(name, reference)
+        found[EntryId(reference.strip())] = None
+    found.pop(EntryId(""), None)
+    return tuple(found)
 
 
 def to_utc(instant: datetime) -> datetime:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from agent_journal.corrections import Corrections
 from agent_journal.evidence import Evidence, EvidenceArrays
 from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance
 from agent_journal.query import Filters
@@ -227,6 +228,7 @@ class IndexedEntry:
             indexed under the same version of the entry's file shall stay.
         sidecar: its valid sidecar, if any: stands in for passage vectors that aren't there yet.
         problems: what could not be read of its file or its sidecar.
+        supersedes, annotates: as the entry has them, each id once.
     """
 
     id: EntryId
@@ -238,6 +240,8 @@ class IndexedEntry:
     passages: tuple[IndexedPassage, ...] | None
     sidecar: Sidecar | None = None
     problems: tuple[Problem, ...] = ()
+    supersedes: tuple[EntryId, ...] = ()
+    annotates: tuple[EntryId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +363,13 @@ class Index(Protocol):
 
         Raises:
             DimensionMismatchError: the vector's length isn't that of its embedder's vectors.
+        """
+        ...
+
+    def corrections(self) -> Corrections:
+        """Return what indexed entries supersede and annotate, be that indexed or not.
+
+        It takes no time that grows with the journal unless something has changed since.
         """
         ...
 

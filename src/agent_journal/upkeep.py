@@ -309,6 +309,8 @@ def analyse(
         passages=_indexed_passages(entry) if with_text else None,
         sidecar=sidecar,
         problems=(*entry.problems, *problems),
+        supersedes=entry.supersedes,
+        annotates=entry.annotates,
     )
 
 

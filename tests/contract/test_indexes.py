@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from agent_journal.corrections import Corrections
 from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.engines.sqlite import SqliteIndex
 from agent_journal.errors import DimensionMismatchError
@@ -277,11 +278,13 @@ class IndexContract(ABC):
             (IndexedPassage(0, 0, 1, (odd,)),),
             Sidecar(odd, (1.0, 0.0)),
             (Problem(odd, odd),),
+            (EntryId(odd),),
         )
         index.update([given])
         assert index.listing() == {odd: (odd, odd)}
         assert index.tags() == {odd: 1}
         assert index.problems() == [Problem(odd, odd)]
+        assert index.corrections().superseding == {odd: (odd,)}
         evidence = asked(
             index,
             [odd],
@@ -293,6 +296,42 @@ class IndexContract(ABC):
         assert index.claim(odd, limit=1, lease_s=1) == [odd]
         index.update([], [EntryId(odd)])
         assert index.count() == 0
+
+    # corrections
+
+    def test_corrections_are_told_the_other_way_round(self, index: Index) -> None:
+        """Newest first, ties by id, highest first; targets need not be there; circles may be."""
+        one, two, three, gone = (EntryId(f"entry-{number}") for number in (1, 2, 3, 9))
+        assert index.corrections() == Corrections()
+        index.update(
+            [
+                replace(entry(1), supersedes=(gone, two), annotates=(three,)),
+                replace(entry(2), supersedes=(one, gone)),
+                replace(entry(3, hours=2), annotates=(one, gone), supersedes=(gone,)),
+            ]
+        )
+        expected = Corrections(
+            {gone: (three, two, one), two: (one,), one: (two,)},
+            {three: (one,), one: (three,), gone: (three,)},
+        )
+        assert index.corrections() == expected
+        assert index.corrections() is index.corrections()
+        index.update([replace(entry(2, sidecar_version="s"), passages=None)])
+        assert index.corrections() == expected
+
+    def test_corrections_go_with_their_entries(self, index: Index) -> None:
+        """What an older version of an entry said, or one that is gone, counts no more."""
+        one, two = EntryId("entry-1"), EntryId("entry-2")
+        index.update([replace(entry(1), supersedes=(two,)), replace(entry(2), annotates=(one,))])
+        index.update([entry(1, version="2")])
+        assert index.corrections() == Corrections({}, {one: (two,)})
+        index.update([], [one])
+        assert index.corrections() == Corrections({}, {one: (two,)})
+        index.update([], [two])
+        assert index.corrections() == Corrections()
+        index.update([replace(entry(2), supersedes=(one,))])
+        index.clear()
+        assert index.corrections() == Corrections()
 
     # generation
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from agent_journal.corrections import Corrections
 from agent_journal.errors import DimensionMismatchError
 from agent_journal.evidence import EntryFacts, Evidence, Nearest, PassageFacts
 from agent_journal.model import EntryId, Problem, fold_case, to_milliseconds
@@ -62,6 +63,7 @@ class MemoryIndex:
         self._kept: dict[EntryId, _Kept] = {}
         self._dimensions: dict[str, int] = {}
         self._generation = 0
+        self._corrections: tuple[int, Corrections] = (0, Corrections())
 
     @property
     def location(self) -> str:
@@ -181,6 +183,23 @@ class MemoryIndex:
                     )
                 ),
             )
+
+    def corrections(self) -> Corrections:
+        """Return what indexed entries supersede and annotate; see `Index.corrections`."""
+        with self._lock:
+            generation, found = self._corrections
+            if generation != self._generation:
+                superseding: dict[EntryId, tuple[EntryId, ...]] = {}
+                annotating: dict[EntryId, tuple[EntryId, ...]] = {}
+                for kept in self._newest_first():
+                    entry = kept.entry
+                    for target in entry.supersedes:
+                        superseding[target] = (*superseding.get(target, ()), entry.id)
+                    for target in entry.annotates:
+                        annotating[target] = (*annotating.get(target, ()), entry.id)
+                found = Corrections(superseding, annotating)
+                self._corrections = self._generation, found
+            return found
 
     def tags(self) -> dict[str, int]:
         """Return each tag with the number of entries that carry it; see `Index.tags`."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from agent_journal.corrections import Corrections
 from agent_journal.engines import sqlite_file
 from agent_journal.engines.sqlite_facts import Facts, holders, occurrences
 from agent_journal.engines.sqlite_file import SharedFile
@@ -25,6 +26,7 @@ from agent_journal.engines.sqlite_tables import (
     Writer,
     clear,
     pack,
+    read_corrections,
     read_state,
     require,
     unpack,
@@ -81,6 +83,7 @@ class SqliteIndex:
         self._columns: Columns | None = None
         self._listing: _Cached[dict[EntryId, Version]] = _Cached()
         self._tags: _Cached[dict[str, int]] = _Cached()
+        self._corrections: _Cached[Corrections] = _Cached()
         self._backlogs: dict[str, _Cached[int]] = {}
 
     @property
@@ -163,6 +166,10 @@ class SqliteIndex:
             return self._evidence_with_vectors(connection, state, terms, chosen, phrases, vector)
 
         return self._file.read(work)
+
+    def corrections(self) -> Corrections:
+        """Return what indexed entries supersede and annotate; see `Index.corrections`."""
+        return self._corrections.get(self._file, read_corrections)
 
     def tags(self) -> dict[str, int]:
         """Return each tag with the number of entries that carry it; see `Index.tags`."""
@@ -284,6 +291,7 @@ class SqliteIndex:
             self._columns.forget()
         self._listing.forget()
         self._tags.forget()
+        self._corrections.forget()
         self._backlogs.clear()
 
     def _evidence(

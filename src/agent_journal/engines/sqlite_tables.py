@@ -14,12 +14,13 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from agent_journal.corrections import Corrections
 from agent_journal.engines.sqlite_file import DamagedError, Layout
-from agent_journal.model import fold_case, to_milliseconds
+from agent_journal.model import EntryId, fold_case, to_milliseconds
 from agent_journal.ports import IndexedEntry, IndexedPassage, Sidecar, Version
 from agent_journal.query import project_names
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _APPLICATION = 0x614A6E6C  # "aJnl"
 
 _TABLES = (
@@ -59,6 +60,10 @@ _TABLES = (
         UPDATE tag_counts SET uses = uses - 1, firsts = firsts - old.is_first
         WHERE folded = old.folded AND tag = old.tag;
         DELETE FROM tag_counts WHERE folded = old.folded AND tag = old.tag AND uses = 0; END""",
+    # What an entry says of others, which need not be here: 1 supersedes, 0 annotates.
+    """CREATE TABLE corrections (
+        entry INTEGER NOT NULL, supersedes INTEGER NOT NULL, target BLOB NOT NULL,
+        PRIMARY KEY (entry, supersedes, target)) WITHOUT ROWID""",
     """CREATE TABLE problems (
         entry INTEGER NOT NULL, path BLOB NOT NULL, line INTEGER, reason BLOB NOT NULL)""",
     "CREATE INDEX problems_by_entry ON problems (entry)",
@@ -167,6 +172,21 @@ def write_state(connection: sqlite3.Connection, state: State) -> None:
     )
 
 
+def read_corrections(connection: sqlite3.Connection) -> Corrections:
+    """Return what entries say of others, the other way round."""
+    superseding: dict[EntryId, tuple[EntryId, ...]] = {}
+    annotating: dict[EntryId, tuple[EntryId, ...]] = {}
+    rows = connection.execute(
+        "SELECT supersedes, target, id FROM corrections JOIN entries ON entry = key"
+        " ORDER BY created DESC, id DESC"
+    )
+    for supersedes, target, source in rows:
+        said = superseding if supersedes else annotating
+        known = said.get(at := EntryId(unpack(target)), ())
+        said[at] = (*known, EntryId(unpack(source)))
+    return Corrections(superseding, annotating)
+
+
 class Writer:
     """Puts entries into the tables and takes them out, within one transaction."""
 
@@ -241,7 +261,7 @@ class Writer:
                 f"DELETE FROM {table} WHERE {column} >= ? AND {column} < ?",  # noqa: S608 - constants
                 (first, first + passages),
             )
-        for table in ("tags", "problems", "vectors", "sidecars", "leases"):
+        for table in ("tags", "corrections", "problems", "vectors", "sidecars", "leases"):
             execute(f"DELETE FROM {table} WHERE entry = ?", (key,))  # noqa: S608 - constants
         execute("DELETE FROM entries WHERE key = ?", (key,))
         state = self._state
@@ -273,6 +293,9 @@ class Writer:
         for tag_folded, spellings in _by_folded(entry.tags).items():
             for position, tag in enumerate(spellings):
                 self._wait("tags", pack(tag_folded), pack(tag), key, position == 0)
+        for supersedes, targets in ((1, entry.supersedes), (0, entry.annotates)):
+            for target in targets:
+                self._wait("corrections", key, supersedes, pack(target))
         self._put_beside(key, entry)
         self._state = state._replace(
             entries=state.entries + 1,
@@ -303,8 +326,8 @@ def clear(connection: sqlite3.Connection) -> None:
     """Empty every table; keys go on from where they were."""
     for table in ("entries", "passages", "tags", "problems", "embedders", "vectors", "sidecars"):
         connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
-    connection.execute("DELETE FROM leases")
-    connection.execute("DELETE FROM words")
+    for table in ("corrections", "leases", "words"):
+        connection.execute(f"DELETE FROM {table}")  # noqa: S608 - as above
     write_state(connection, read_state(connection)._replace(entries=0, passages=0, terms=0))
 
 
