@@ -72,6 +72,38 @@ class TestWrite:
         origin = [entry[name] for name in ("project", "agent", "model", "provider", "session")]
         assert origin == ["/p", "a", "m", "v", "s"]
 
+    def test_corrects_what_is_there(self, shell: Shell) -> None:
+        """By the beginnings of ids; both entries tell, and a search puts the new one first."""
+        old = shell.write("Redis pins", "redis redis", "--created", "2026-01-31T18:00Z")
+        note = shell.write("Note", "on it", "--annotates", "20260131", "--created", "2026-02-01")
+        new = shell.write(
+            "Other", "no more redis", "--supersedes", "20260131", "--supersedes", note
+        )
+        assert shell.entry(new)["supersedes"] == [old, note]
+        assert shell.entry(note)["annotates"] == [old]
+        assert shell.entry(note)["superseded_by"] == [new]
+        found = shell.entry(old)
+        assert (found["superseded_by"], found["annotated_by"]) == ([new], [note])
+        shown = shell("read", old).out
+        assert f"\nsuperseded by: {new}\nannotated by: {note}\n" in shown
+        assert f"\nsupersedes: {old}, {note}\n" in shell("read", new).out
+        hits = shell("search", "redis", "--json").json["hits"]
+        assert [(hit["id"], hit["superseded_by"]) for hit in hits] == [(new, []), (old, [new])]
+        for command in (("search", "redis"), ("recent",)):
+            assert f"{old}  2026-01-31 18:00Z  shop  superseded by {new}\n" in shell(*command).out
+
+    @pytest.mark.parametrize("option", ["--supersedes", "--annotates"])
+    def test_refuses_to_correct_what_is_not_one_entry(self, shell: Shell, option: str) -> None:
+        """Unknown and ambiguous ids end with code 4 before a body is read, and no file."""
+        for second in range(2):
+            shell.write("T", "B", "--created", f"2026-01-31T18:00:0{second}Z")
+        for prefix, told in (("2025", "no entry"), ("2026", "starts 2 ids"), ("", "no entry")):
+            outcome = shell("write", "T", "--body-file", "missing.md", option, prefix)
+            assert outcome.code == cli_errors.NOT_FOUND
+            assert told in outcome.err
+            assert outcome.err.count("\n") == 1
+        assert len(shell.files()) == 2
+
     @pytest.mark.parametrize(
         ("arguments", "stdin"),
         [

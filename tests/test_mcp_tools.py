@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -33,6 +34,7 @@ from agent_journal.model import (
     Problem,
     Provenance,
     Reasons,
+    Relations,
     SearchPage,
     normalise_tags,
 )
@@ -85,7 +87,7 @@ class TestDefinitions:
         """The tools and their arguments carry the original's names."""
         write, search, read = mcp_tools.definitions()
         assert [write.name, search.name, read.name] == NAMES
-        assert list(write.properties) == ["title", "body", "tags"]
+        assert list(write.properties) == ["title", "body", "tags", "supersedes", "annotates"]
         assert {"text", "project", "tags", "limit", "offset"} <= set(search.properties)
         assert {"since", "until", "agent"} <= set(search.properties)
         assert list(read.properties) == ["id", "offset"]
@@ -289,6 +291,70 @@ class TestArguments:
         """Anything else is refused with the known names."""
         with pytest.raises(RefusedCallError, match="takes an object with: text, tags, limit"):
             arguments(raw)
+
+
+class TestCorrections:
+    """Entries that supersede or annotate others, as agents write and see them."""
+
+    def test_a_correction_is_written_and_shown_in_both(self, journal: Journal) -> None:
+        """The answer names what it is about; each entry shows what the other says."""
+        old = written_id(call(journal, "journal_write", {"title": "old", "body": "redis 7.2"}))
+        given_ids = {"supersedes": old, "annotates": [old]}
+        answer = call(journal, "journal_write", {"title": "new", "body": "7.4", **given_ids})
+        assert answer.text.splitlines()[4:] == [f"supersedes: {old}", f"annotates: {old}"]
+        new = written_id(answer)
+        shown = call(journal, "journal_read", {"id": old}).text.splitlines()
+        assert shown.index(f"superseded by: {new}") < shown.index("body: characters 0-9 of 9")
+        assert f"annotated by: {new}" in shown
+        shown = call(journal, "journal_read", {"id": new}).text.splitlines()
+        assert {f"supersedes: {old}", f"annotates: {old}"} < set(shown)
+        assert not any("by: " in line for line in shown)
+
+    def test_a_superseded_hit_is_marked(self, journal: Journal) -> None:
+        """What supersedes it comes first; in the newest-first listing it is marked, too."""
+        old = written_id(call(journal, "journal_write", {"title": "redis", "body": "redis"}))
+        correction = {"title": "b", "body": "redis, and other things", "supersedes": old}
+        new = written_id(call(journal, "journal_write", correction))
+        for text in ("redis", ""):
+            found = call(journal, "journal_search", {"text": text}).text
+            assert found.index(f"1. {new} (") < found.index(f"2. {old} (")
+            assert found.count(f"\n   superseded by {new}\n") == 1
+
+    @pytest.mark.parametrize("name", ["supersedes", "annotates"])
+    def test_an_unknown_id_is_refused(self, journal: Journal, name: str) -> None:
+        """With the argument's name and the way out, and nothing is written."""
+        draft = {"title": "t", "body": "b", name: "20260101"}
+        answer = call(journal, "journal_write", draft)
+        assert answer.is_error
+        assert answer.text == (
+            f"{name} names '20260101', which is no entry; nothing was written; "
+            "search for it to get its id"
+        )
+        assert journal.search(Query()).total == 0
+
+    @pytest.mark.parametrize(
+        ("ids", "shown"),
+        [
+            (["20260101-000000-000"], "20260101-000000-000"),
+            (["20260101-000000-000"] * 9, "20260101-000000-000, " * 5 + "+4 more"),
+            (["x" * 250], "1 whose ids are too long here"),
+            (["a\nb\x1b"], "a\\x0ab\\x1b"),
+        ],
+    )
+    def test_many_and_odd_ids_stay_within_the_size(self, ids: list[str], shown: str) -> None:
+        """Whole ids as long as they fit, and how many more there are."""
+        by = tuple(map(EntryId, ids))
+        hits = tuple(Hit(entry("漢" * 400, title="é" * 300), 0.5, "漢" * 300, 0) for _ in range(20))
+        hits = tuple(replace(hit, superseded_by=by) for hit in hits)
+        page = SearchPage(hits, 20, 0, {"t" * 60: 3}, "lexical", "a reason", 3)
+        text = mcp_answers.found(page, Query("漢"), NONE)
+        assert len(text.encode()) <= mcp_answers.SEARCH_LIMIT_BYTES
+        assert text.count("   superseded by ") == 20
+        whole = mcp_answers.found(replace(page, hits=hits[:1]), Query("漢"), NONE)
+        assert f"\n   superseded by {shown}\n" in whole
+        relations = Relations(superseded_by=by * 100, annotated_by=by * 100)
+        text = mcp_answers.shown(entry("b" * 50_000), 0, relations)
+        assert len(text.encode()) <= mcp_answers.READ_LIMIT_BYTES
 
 
 class TestCalls:

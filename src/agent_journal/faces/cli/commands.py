@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
@@ -28,6 +29,7 @@ from agent_journal.faces.cli.options import (
     ids_argument,
     origin_options,
     provenance_of,
+    reference_option,
     resolve,
     tag_option,
 )
@@ -46,6 +48,7 @@ from agent_journal.query import Query
 from agent_journal.secrets.telling import sentences
 
 if TYPE_CHECKING:
+    from agent_journal.config import Settings
     from agent_journal.journal import Journal
 
 BACKLOG_LIMIT_S = 1.0
@@ -106,6 +109,8 @@ def commands() -> None:
     "--body-file", metavar="FILE", type=click.Path(), help="Take the body from a file; - is stdin."
 )
 @tag_option("--tag", "-t", "tags", text="Add a tag; give it again, or as a,b, for more.")
+@reference_option("--supersedes", text="It takes the place of this entry; again, for more.")
+@reference_option("--annotates", text="It says something about this entry; again, for more.")
 @click.option("--created", metavar="WHEN", help="When it happened, for imports: 2026-01-31T18:00Z.")
 @origin_options
 @secrets_option
@@ -118,6 +123,8 @@ def write(
     body_file: str | None,
     tags: tuple[str, ...],
     created: str | None,
+    supersedes: tuple[str, ...],
+    annotates: tuple[str, ...],
     **origin: Unpack[OriginOptions],
 ) -> int:
     """Write an entry; print its id.
@@ -126,11 +133,14 @@ def write(
     """
     call = Call(context)
     settings = call.settings(writes=True)
+    superseded, annotated = _resolved(call, settings, supersedes, annotates)
     draft = Draft(  # refused before anything is typed
         title=title,
         tags=split_tags(tags),
         created=parse_created(created),
         provenance=provenance_of(origin),
+        supersedes=superseded,
+        annotates=annotated,
     )
     text, is_typed = read_body(body, body_file)
     with rescued(text) if is_typed else nullcontext(), call.journal(settings) as journal:
@@ -203,10 +213,11 @@ def read(context: click.Context, ids: tuple[str, ...]) -> int:
     """Print entries whole, by their ids or the beginnings of them."""
     call = Call(context)
     settings = call.settings(lexical=True)
-    with call.journal(settings) as journal:
-        entries = [journal.read(journal.resolve(prefix)) for prefix in ids]
-    found = [shapes.entry_shape(entry, settings.folder) for entry in entries]
-    call.answer({"entries": [*found]}, layout.entries_lines(entries, settings.folder))
+    with call.journal(settings, current=True) as journal:
+        found = [journal.read(journal.resolve(prefix)) for prefix in ids]
+        entries = [(entry, journal.relations(entry)) for entry in found]
+    told = [shapes.entry_shape(*both, settings.folder) for both in entries]
+    call.answer({"entries": [*told]}, layout.entries_lines(entries, settings.folder))
     return OK
 
 
@@ -354,6 +365,14 @@ def _search(
         layout.page_lines(page, _wanted(text), is_ranked=bool(query.text), is_explained=explain),
     )
     return OK if page.hits else NOTHING
+
+
+def _resolved(call: Call, settings: Settings, *given: Sequence[str]) -> list[list[EntryId]]:
+    """Return the ids that begin as given; the journal is opened only if there are any."""
+    if not any(given):
+        return [[] for _ in given]
+    with call.journal(settings) as journal:
+        return [[journal.resolve(prefix) for prefix in prefixes] for prefixes in given]
 
 
 def _wanted(text: str) -> frozenset[str]:

@@ -163,6 +163,11 @@ def tag_option(*names: str, text: str) -> Callable[[Decorated], Decorated]:
     return click.option(*names, multiple=True, metavar="TAG", shell_complete=_tags_begun, help=text)
 
 
+def reference_option(name: str, *, text: str) -> Callable[[Decorated], Decorated]:
+    """Return an option for another entry's id: repeatable, completed from the journal."""
+    return click.option(name, multiple=True, metavar="ID", shell_complete=_ids_begun, help=text)
+
+
 def ids_argument(decorated: Decorated) -> Decorated:
     """Add an argument of at least one id, completed from the journal."""
     return click.argument(

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from agent_journal.errors import JournalError
 from agent_journal.jsonline import Json, plain
-from agent_journal.model import Entry, EntryId, Hit, Problem, Reasons, SearchPage, timestamp
+from agent_journal.model import (
+    Entry,
+    EntryId,
+    Hit,
+    Problem,
+    Reasons,
+    Relations,
+    SearchPage,
+    timestamp,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,10 +34,12 @@ if TYPE_CHECKING:
     from agent_journal.upkeep import Changes
 
 
-def entry_shape(entry: Entry, folder: Path) -> dict[str, Json]:
+def entry_shape(entry: Entry, relations: Relations, folder: Path) -> dict[str, Json]:
     """Return a whole entry."""
     return {
         **_facts(entry, folder),
+        "superseded_by": list(relations.superseded_by),
+        "annotated_by": list(relations.annotated_by),
         "extra": plain(dict(entry.extra)),
         "problems": [problem_shape(problem) for problem in entry.problems],
         "body": entry.body,
@@ -256,6 +267,8 @@ def _facts(entry: Entry, folder: Path) -> dict[str, Json]:
         "provider": entry.provenance.provider,
         "agent": entry.provenance.agent,
         "session": entry.provenance.session,
+        "supersedes": list(entry.supersedes),
+        "annotates": list(entry.annotates),
         "path": str(path_of(entry.id, folder)),
     }
 
@@ -268,6 +281,7 @@ def _hit(hit: Hit, folder: Path) -> dict[str, Json]:
         "snippet": hit.snippet,
         "snippet_offset": hit.offset,
         "weak": hit.is_weak,
+        "superseded_by": list(hit.superseded_by),
         "reasons": None if hit.reasons is None else _reasons(hit.reasons),
     }
 

@@ -16,7 +16,7 @@ from agent_journal.journal import Journal
 from agent_journal.model import FORBIDDEN, Draft, Provenance
 from agent_journal.query import LIMIT_DEFAULT, LIMIT_MAX, Query
 
-_SUGGESTED_LIMIT_BYTES = 400
+_SUGGESTED_LIMIT_BYTES = 300
 _log = logging.getLogger("agent_journal")
 
 
@@ -68,7 +68,8 @@ _WRITE = Tool(
     "journal_write",
     "Keep an insight, decision, discovery or observation for later sessions: what was learnt, why "
     "it was done so, what failed and what finally worked. The journal is append-only: an entry "
-    "cannot be edited; to correct one, write another that names its ID. Tags are comma-separated "
+    "cannot be edited. If one is wrong or outdated, write what holds now, with its ID as "
+    "supersedes; to add to one that holds, give it as annotates. Tags are comma-separated "
     "and free. Never write secrets.",
     {
         "title": {"type": "string", "description": "What it is about, in one line"},
@@ -77,6 +78,8 @@ _WRITE = Tool(
             "description": "Markdown, with the context a stranger needs to understand it",
         },
         "tags": _TAGS,
+        "supersedes": {"type": "string", "description": "ID of the entry it replaces"},
+        "annotates": {"type": "string", "description": "ID of the entry it is about"},
     },
     required=("title", "body"),
     is_read_only=False,
@@ -179,12 +182,16 @@ def _run(
             body=arguments.required_text("body"),
             tags=arguments.tags("tags"),
             provenance=caller(),
+            supersedes=arguments.tags("supersedes"),
+            annotates=arguments.tags("annotates"),
         )
         return Answer(answers.written(open_journal().write(draft)), leaves_work=True)
     if tool is _READ:
         entry_id = arguments.required_text("id").strip()
         offset = arguments.number("offset") or 0
-        return Answer(answers.shown(open_journal().read(entry_id), offset))
+        journal = open_journal()
+        entry = journal.read(entry_id)
+        return Answer(answers.shown(entry, offset, journal.relations(entry)))
     query = _query(arguments, caller)
     page = open_journal().search(query)
     text = answers.found(page, query, own_project(caller()))
