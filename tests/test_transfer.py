@@ -22,7 +22,7 @@ from agent_journal.engines.files import FileStore
 from agent_journal.engines.memory import MemoryStore
 from agent_journal.errors import JournalUnavailableError, WriteFailedError
 from agent_journal.jsonline import Json, plain
-from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance
+from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance, timestamp
 from agent_journal.ports import Store
 from agent_journal.query import Filters
 from agent_journal.transfer import intake
@@ -75,6 +75,78 @@ def nowhere(entry: Entry) -> Entry:
 def found(drafts: Iterable[Draft]) -> Batch:
     """Return drafts as if they had been found in files."""
     return Batch([Found(f"/from/{number}.md", draft=each) for number, each in enumerate(drafts)])
+
+
+class TestReferences:
+    """What entries supersede and annotate, on their way from one journal to another."""
+
+    def lines(self) -> tuple[bytes, list[Entry]]:
+        """Export an entry, its correction, and a note on something that isn't exported."""
+        here = MemoryStore()
+        first = here.append(Draft("first", created=AT))
+        here.put("by hand", b"---\ntitle: by hand\ncreated: 2026-01-01\n---\n")
+        second = here.append(Draft("second", created=AT, supersedes=[first.id, "by hand"]))
+        third = here.append(Draft("third", created=AT, annotates=[second.id, "elsewhere"]))
+        lines = exported(here).splitlines(keepends=True)
+        lines.sort(key=lambda line: b"by hand" not in line[:20])
+        return b"".join(lines), [first, second, third]
+
+    def test_they_come_back_as_they_were(self) -> None:
+        """Into an empty journal, but for an entry that has got an id now."""
+        lines, written = self.lines()
+        store = MemoryStore()
+        assert imported(store, lines).refusals == []
+        there = entries(store)
+        assert [entry.id for entry in there[1:]] == [entry.id for entry in written]
+        assert there[2].supersedes == (written[0].id, there[0].id)
+        assert there[3].annotates == (written[1].id, "elsewhere")
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_they_follow_what_has_moved(self, *, dry_run: bool) -> None:
+        """An id that was taken moves on, and references with it; again, nothing is added."""
+        lines, _ = self.lines()
+        store = MemoryStore()
+        store.append(Draft("in the way", created=AT))
+        if dry_run:
+            assert imported(store, lines, dry_run=True).added == 4
+            assert len(entries(store)) == 1
+        assert imported(store, lines).added == 4
+        by_hand, _, first, second, third = entries(store)
+        assert [first.title, second.title, third.title] == ["first", "second", "third"]
+        assert second.supersedes == (first.id, by_hand.id)
+        assert third.annotates == (second.id, "elsewhere")
+        again = imported(store, lines)
+        assert (again.added, again.known) == (0, 4)
+
+    @pytest.mark.parametrize("stop", [1, 2, 3])
+    def test_an_import_that_was_cut_short_goes_on(self, stop: int) -> None:
+        """The second call knows which ids the first one gave."""
+        lines, _ = self.lines()
+        store = MemoryStore()
+        store.append(Draft("in the way", created=AT))
+        imported(store, b"".join(lines.splitlines(keepends=True)[:stop]))
+        assert imported(store, lines).added == 4 - stop
+        by_hand, _, first, second, third = entries(store)
+        assert second.supersedes == (first.id, by_hand.id)
+        assert third.annotates == (second.id, "elsewhere")
+
+    def test_one_id_may_stand_alone(self) -> None:
+        """Other programs need not make a list of it; null is none."""
+        store = MemoryStore()
+        line = {"created": timestamp(AT), "body": "b", "supersedes": "x", "annotates": None}
+        imported(store, json.dumps(line).encode())
+        (entry,) = entries(store)
+        assert (entry.supersedes, entry.annotates) == (("x",), ())
+
+    def test_what_is_known_is_found_under_a_name_of_its_own(self) -> None:
+        """An entry whose id isn't that of its time is referred to by its id."""
+        store = MemoryStore()
+        store.put("20250101-000000-000", entryfile.render(AT, Draft("first")))
+        line = {"id": "old", "created": timestamp(AT), "body": "", "title": "first"}
+        next_line = {"created": timestamp(AT), "body": "", "title": "t", "supersedes": "old"}
+        lines = "\n".join(map(json.dumps, (line, next_line))).encode()
+        assert imported(store, lines).known == 1
+        assert entries(store)[-1].supersedes == ("20250101-000000-000",)
 
 
 class TestRoundTrip:
@@ -176,7 +248,8 @@ class TestFields:
             '{"id": "20260102-030405-678", "created": "2026-01-02T03:04:05.678Z", '
             '"title": "\\u00e8", "tags": ["t"], "project": "/p", "model": "m", "provider": "v", '
             '"agent": "a", "session": "s", "repo": "example.com/me/p", '
-            '"extra": {"rating": 4.5, "not": ["inf", "nan"]}, "body": "b\\u007f"}\n'
+            '"extra": {"rating": 4.5, "not": ["inf", "nan"]}, '
+            '"supersedes": [], "annotates": [], "body": "b\\u007f"}\n'
         )
 
     def test_little_is_needed(self) -> None:
@@ -221,6 +294,8 @@ class TestFields:
             ({"id": 5}, "id is int; give a string"),
             ({"agent": {}}, "agent is dict; give a string"),
             ({"tags": "a,b"}, "tags is str; give a list"),
+            ({"supersedes": 5}, "supersedes is int; give a list"),
+            ({"annotates": [5]}, "annotates is int; give a string"),
             ({"tags": [1]}, "tags is int; give a string"),
             ({"extra": []}, "extra is list; give an object"),
             (

@@ -26,12 +26,14 @@ class Found:
         line: where in it; None when it is the whole file.
         draft: the entry that it becomes; None when it holds nothing, or can't become one.
         problems: why it can't; with a draft, what of it could not be read as it stands.
+        id: under which others of the same batch refer to it; empty if they don't.
     """
 
     path: str
     line: int | None = None
     draft: Draft | None = None
     problems: tuple[Problem, ...] = ()
+    id: str = ""
 
     @classmethod
     def refused(cls, path: str, reason: str, line: int | None = None) -> Found:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from agent_journal.engines.instants import render_checked
 from agent_journal.errors import InvalidDraftError, WriteFailedError
-from agent_journal.model import Draft, Entry, Problem, Screening
+from agent_journal.model import Draft, Entry, EntryId, Problem, Screening
 from agent_journal.ports import Progress
 from agent_journal.secrets.policy import Policy
 from agent_journal.secrets.screening import screen
@@ -67,8 +67,9 @@ def take_in(
 ) -> Intake:
     """Write what was found and isn't there yet, one entry each, durable as it is counted.
 
-    What can't become an entry is named and passed over. A second call with the same batch adds
-    nothing, whether the first one came to its end or not.
+    What supersedes or annotates something that was found before it, and has got another id here,
+    does so under that id. What can't become an entry is named and passed over. A second call with
+    the same batch adds nothing, whether the first one came to its end or not.
 
     Args:
         write: stores a draft, as `Journal.write` does.
@@ -82,13 +83,16 @@ def take_in(
         WriteFailedError: an entry could not be made durable. A note says what was added until then.
     """
     done = Intake()
+    ids: dict[str, EntryId] = {}
     for found in batch.found:
         done.read += 1
         try:
-            _take(write, found, known, done, secrets=secrets, dry_run=dry_run)
+            entry_id = _take(write, found, ids, known, done, secrets=secrets, dry_run=dry_run)
         except WriteFailedError as error:
             error.add_note(f"{done.added} were imported before; the same call imports the rest")
             raise
+        if entry_id and found.id and entry_id != found.id:
+            ids[found.id] = entry_id
         if progress and batch.total:
             progress(min(done.read, batch.total), batch.total)
     return done
@@ -97,35 +101,40 @@ def take_in(
 def _take(
     write: Callable[[Draft], Entry],
     found: Found,
+    ids: Mapping[str, EntryId],
     known: Known,
     done: Intake,
     *,
     secrets: Policy,
     dry_run: bool,
-) -> None:
+) -> EntryId | None:
+    """Return the id of the entry that it has become, now or before; None when it became none."""
     draft = found.draft
     if draft is None:
         if found.problems:
             _refuse(done, found.problems)
         else:
             done.empty += 1
-        return
-    if known.holds(draft):
+        return None
+    if there := known.id_of(draft):
         done.known += 1
-        return
+        return there
     try:
         draft, screening = screen(draft, secrets)
-        if known.holds(draft):  # it is there with its secrets masked
+        if there := known.id_of(draft):  # it is there with its secrets masked
             done.known += 1
-            return
+            return there
         is_another = known.holds_another(draft)
+        draft = _redirected(draft, ids)
         if dry_run:
-            known.pretend(draft, _would_be_created(draft))
+            entry_id = known.pretend(draft, _would_be_created(draft))
         else:
-            known.add(write(draft))
+            entry = write(draft)
+            known.add(entry)
+            entry_id = entry.id
     except InvalidDraftError as error:  # too large, for one, or with secrets that are refused
         _refuse(done, [Problem(found.path, str(error), found.line)])
-        return
+        return None
     done.added += 1
     done.renewed += is_another
     notes = [*found.problems]
@@ -134,6 +143,18 @@ def _take(
     done.notes += notes[: PROBLEM_LIMIT - len(done.notes)]
     done.masked.update(screening.masked)
     done.suspected.update(screening.suspected)
+    return entry_id
+
+
+def _redirected(draft: Draft, ids: Mapping[str, EntryId]) -> Draft:
+    """Return a draft that refers to others by the ids that they have got here."""
+    if ids.keys().isdisjoint((*draft.supersedes, *draft.annotates)):
+        return draft
+    return replace(
+        draft,
+        supersedes=[ids.get(one, one) for one in draft.supersedes],
+        annotates=[ids.get(one, one) for one in draft.annotates],
+    )
 
 
 def _refuse(done: Intake, problems: Sequence[Problem]) -> None:

@@ -40,7 +40,7 @@ from agent_journal.model import (
 from agent_journal.ports import Progress, Store
 from agent_journal.query import Filters
 from agent_journal.transfer.batch import SOURCE_KEY, Batch, Found, source_of
-from agent_journal.transfer.shape import PROVENANCE, shape_of
+from agent_journal.transfer.shape import PROVENANCE, REFERENCES, references_of, shape_of
 
 KIND = "jsonl"
 """The kind of source that says which id an entry had where it was exported."""
@@ -49,8 +49,10 @@ LINE_LIMIT_BYTES = 8 * 1024 * 1024
 """A longer line is passed over: no entry within the limit needs as much, even if all is escaped."""
 
 _CHUNK_BYTES = 1024 * 1024
-_OWN = frozenset({"id", "created", "title", "tags", "extra", "body", *PROVENANCE})
-_ABOUT = frozenset({"path", "problems"})  # what `read --json` tells of a file, and no entry says
+_OWN = frozenset({"id", "created", "title", "tags", "extra", "body", *PROVENANCE, *REFERENCES})
+_ABOUT = frozenset(  # what `read --json` tells of a file, and no entry says
+    {"path", "problems", "superseded_by", "annotated_by"}
+)
 _KEYS = _OWN | _ABOUT
 _NAMES: Mapping[type, str] = {str: "a string", list: "a list", dict: "an object"}
 _T = TypeVar("_T")
@@ -106,7 +108,9 @@ class Export:
 def line_of(entry: Entry) -> str:
     """Return an entry as one line, its end included."""
     head = {"id": str(entry.id), "created": timestamp(entry.created)}
-    return encode({**head, **shape_of(entry, entry.title)}) + "\n"
+    shape = shape_of(entry, entry.title)
+    body = shape.pop("body")  # the longest comes last
+    return encode({**head, **shape, **references_of(entry), "body": body}) + "\n"
 
 
 @contextmanager
@@ -166,7 +170,8 @@ def _found(line: bytes, name: str, number: int) -> Found:
         said = json.loads(line.decode("utf-8-sig"))
         if not isinstance(said, dict):
             return Found.refused(name, "the line is no JSON object", number)
-        return Found(name, number, _draft(said))
+        draft = _draft(said)
+        return Found(name, number, draft, id=_taken(said, "id", str) if said.get("id") else "")
     except InvalidDraftError as error:
         reason = str(error)
     except UnicodeDecodeError as error:
@@ -201,6 +206,7 @@ def _draft(said: Mapping[str, Any]) -> Draft:  # Any: whatever JSON holds
         provenance=Provenance(**{name: _taken(given, name, str) for name in PROVENANCE}),
         created=entry.created,
         extra={**further, **_taken(given, "extra", dict)},
+        **{name: _references(given, name) for name in REFERENCES},
     )
     if not entry.id or entry.id == entry_id_of(entry.created) or SOURCE_KEY in draft.extra:
         return draft
@@ -215,6 +221,11 @@ def _taken(given: Mapping[str, Any], key: str, kind: type[_T]) -> _T:  # Any: as
     if not isinstance(value, kind):
         raise InvalidFieldError(key, f"{key} is {type(value).__name__}; give {_NAMES[kind]}")
     return value
+
+
+def _references(given: Mapping[str, Any], key: str) -> list[str]:  # Any: as above
+    """Return ids of other entries: one text, or a list."""
+    return [given[key]] if isinstance(given.get(key), str) else _taken(given, key, list)
 
 
 def _created(given: Mapping[str, Any]) -> datetime:  # Any: as above

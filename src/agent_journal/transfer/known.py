@@ -12,9 +12,11 @@ from agent_journal.jsonline import encode, plain
 from agent_journal.model import (
     Draft,
     Entry,
+    EntryId,
     Problem,
     Value,
     entry_id_of,
+    from_milliseconds,
     instant_of,
     to_milliseconds,
 )
@@ -41,10 +43,11 @@ class Known:
 
     def __init__(self) -> None:
         self.unreadable: list[Problem] = []
-        self._sources: set[str] = set()
+        self._sources: dict[str, EntryId] = {}
         self._names: set[str] = set()
         self._taken: set[int] = set()
         self._created: dict[bytes, list[int]] = {}
+        self._odd_ids: dict[tuple[bytes, int], EntryId] = {}  # those that no instant tells
 
     @classmethod
     def of(cls, store: Store, progress: Progress | None = None) -> Known:
@@ -77,15 +80,20 @@ class Known:
 
     def holds(self, draft: Draft) -> bool:
         """Tell whether a draft has become an entry already."""
-        if _source(draft.extra) in self._sources:
-            return True
+        return self.id_of(draft) is not None
+
+    def id_of(self, draft: Draft) -> EntryId | None:
+        """Return the id of the entry that a draft has become; None when it has become none."""
+        if there := self._sources.get(_source(draft.extra)):
+            return there
         if draft.created is None:
-            return False
-        asked = to_milliseconds(draft.created)
-        return any(
-            asked <= created and all(between in self._taken for between in range(asked, created))
-            for created in self._created.get(_content_of(draft), ())
-        )
+            return None
+        asked, content = to_milliseconds(draft.created), _content_of(draft)
+        for created in self._created.get(content, ()):
+            if asked <= created and all(one in self._taken for one in range(asked, created)):
+                usual = entry_id_of(from_milliseconds(created))
+                return self._odd_ids.get((content, created), usual)
+        return None
 
     def holds_another(self, draft: Draft) -> bool:
         """Tell whether a draft's source was imported before, with another content."""
@@ -97,25 +105,33 @@ class Known:
             named = instant_of(entry.id)
             if named and entry_id_of(named) == entry.id:
                 self._taken.add(to_milliseconds(named))
-        self._add(_content_of(entry), to_milliseconds(entry.created), _source(entry.extra))
+        content, created = _content_of(entry), to_milliseconds(entry.created)
+        if entry.id != entry_id_of(entry.created):
+            self._odd_ids[content, created] = entry.id
+        self._add(content, created, _source(entry.extra), entry.id)
 
-    def pretend(self, draft: Draft, created: datetime) -> None:
-        """Count a draft among what is there, as if it were written now."""
+    def pretend(self, draft: Draft, created: datetime) -> EntryId:
+        """Count a draft among what is there, as if it were written now; return its id."""
         instant = to_milliseconds(created)
         while instant in self._taken:
             instant += 1
-        self._add(_content_of(draft), instant, _source(draft.extra))
+        entry_id = entry_id_of(from_milliseconds(instant))
+        self._add(_content_of(draft), instant, _source(draft.extra), entry_id)
+        return entry_id
 
-    def _add(self, content: bytes, created: int, source: str) -> None:
+    def _add(self, content: bytes, created: int, source: str, entry_id: EntryId) -> None:
         self._taken.add(created)
         self._created.setdefault(content, []).append(created)
         if source:
-            self._sources.add(source)
+            self._sources[source] = entry_id
             self._names.add(_name(source))
 
 
 def _content_of(said: Draft | Entry) -> bytes:
-    """Return a hash of all that an entry says, but for when, under which id, and from which id."""
+    """Return a hash of all that an entry says, but for when, under or from which id, and of whom.
+
+    What it supersedes and annotates may have another id where it was exported.
+    """
     title = said.heading if isinstance(said, Entry) else said.title
     shape = shape_of(said, " ".join(title.split()))
     if _source(said.extra).startswith(_ONLY_AN_ID):

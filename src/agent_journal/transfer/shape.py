@@ -10,8 +10,16 @@ from agent_journal.model import Draft, Entry, Provenance
 PROVENANCE = tuple(field.name for field in fields(Provenance))
 
 
+REFERENCES = ("supersedes", "annotates")
+
+
+def references_of(said: Draft | Entry) -> dict[str, Json]:
+    """Return the ids of others that an entry or a draft is about; an import may change them."""
+    return {name: list(getattr(said, name)) for name in REFERENCES}
+
+
 def shape_of(said: Draft | Entry, title: str) -> dict[str, Json]:
-    """Return all that an entry or a draft says, but for its id and when it was created.
+    """Return all else that an entry or a draft says, but for its id and when it was created.
 
     Numbers that JSON lacks, such as NaN, are texts in it.
 

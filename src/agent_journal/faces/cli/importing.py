@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,7 +146,7 @@ def _take_in(call: Call, batch: Batch, *, dry_run: bool) -> int:
         say_warning(f"{count} can't be read, and may be imported once more; see: {PROGRAM} check")
     with call.journal(settings) as journal, progress_bar("Importing") as progress:
         done = take_in(
-            journal.write,
+            partial(journal.write, may_dangle=True),
             batch,
             known,
             secrets=settings.secrets,
