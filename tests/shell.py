@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from agent_journal.engines import ledgers
 from agent_journal.faces.cli import edge as cli_edge
 from agent_journal.faces.cli import output as cli_output
 
@@ -70,8 +71,9 @@ class Shell:
         return self("read", reference, "--json").json["entries"][0]
 
     def files(self) -> list[str]:
-        """Return what lies in the journal folder."""
-        return sorted(path.name for path in self.folder.glob("*")) if self.folder.exists() else []
+        """Return what lies in the journal folder beside the ledger."""
+        found = self.folder.glob("*") if self.folder.exists() else []
+        return sorted(path.name for path in found if path.name != ledgers.FOLDER)
 
 
 def documented(heading: str) -> object:

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from tests.shell import DOCS, Shell, documented, shape_of
 
 from agent_journal import words
 from agent_journal.config import Settings
-from agent_journal.engines import placing
+from agent_journal.engines import ledgers, placing
 from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.errors import JournalError
 from agent_journal.faces import cli
@@ -571,7 +572,7 @@ class TestCare:
         shell.config.parent.mkdir(parents=True)
         shell.config.write_text("{", encoding="utf-8")
         log = shell.home / ".local" / "state" / "agent-journal" / "log"
-        log.parent.mkdir(parents=True)
+        log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("2026-01-01T00:00:00Z warning agent_journal[1]: old \x1b news\n", "utf-8")
         out = shell("status").out
         for part in (
@@ -594,11 +595,49 @@ class TestCare:
         assert shell("check").err == "no problems\n"
         path = shell.folder / "broken.md"
         path.write_text("---\ntitle: [\n---\nBody\n", encoding="utf-8")
+        adopted = shell("check", "--adopt", "broken")
+        assert adopted.err == "1 entry adopted\n"
         outcome = shell("check")
-        assert outcome.code == cli_errors.NOTHING
+        assert outcome.out == adopted.out
+        assert outcome.code == adopted.code == cli_errors.NOTHING
         assert re.fullmatch(re.escape(str(path)) + r":\d+: .+\n", outcome.out)
         [problem] = shell("check", "--json").json["problems"]
-        assert problem["path"] == str(path)
+        assert (problem["path"], problem["kind"]) == (str(path), "")
+
+    def test_check_holds_entries_against_the_ledger(self, shell: Shell) -> None:
+        """Each is told by one word and with what to do; a person's word settles it."""
+        altered, missing = shell.write("One", ""), shell.write("Two", "")
+        (shell.folder / "by hand.md").write_text("---\ntitle: T\n---\nx\n", encoding="utf-8")
+        shell.folder.joinpath(f"{altered}.md").unlink()
+        shell.folder.joinpath(f"{altered}.md").write_text("---\ntitle: U\n---\n", encoding="utf-8")
+        shell.folder.joinpath(f"{missing}.md").unlink()
+        outcome = shell("check")
+        assert outcome.code == cli_errors.NOTHING
+        for line, kind in zip(
+            outcome.out.splitlines(), ("altered", "missing", "unledgered"), strict=True
+        ):
+            assert f":1: {kind}: " in line
+            assert "agent-journal check --adopt" in line
+        found = shell("check", "--adopt", altered, missing, "--json").json
+        assert found["adopted"] == [altered, missing]
+        assert [problem["kind"] for problem in found["problems"]] == ["unledgered"]
+        outcome = shell("check", "--adopt")
+        assert (outcome.code, outcome.err) == (0, "1 entry adopted\nno problems\n")
+        assert shell("check", "--adopt", "unknown").code == cli_errors.NOT_FOUND
+        assert shell("check", altered).code == cli_errors.USAGE
+
+    def test_write_says_what_the_ledger_lacks(self, shell: Shell) -> None:
+        """The entry is saved, its id printed; why it has no line goes to stderr or into JSON."""
+        shell.write("Fine", "")
+        shutil.rmtree(shell.folder / ledgers.FOLDER)
+        (shell.folder / ledgers.FOLDER).write_text("in the way", encoding="utf-8")
+        outcome = shell("write", "T", "B")
+        entry_id = outcome.out.strip()
+        assert outcome.code == 0
+        assert outcome.err.count("has no line in the ledger: not a directory") == 1
+        assert shell.entry(entry_id)["title"] == "T"
+        printed = shell("write", "T", "B", "--json").json
+        assert [printed["id"] in notice for notice in printed["notices"]] == [True]
 
     def test_check_removes_stale_temporary_files_only_when_asked(self, shell: Shell) -> None:
         """And neither young ones nor anything else."""
@@ -625,7 +664,7 @@ class TestCare:
             without.out
             == "1 entry indexed\nno vectors were made: only words are compared, as asked\n"
         )
-        (gone,) = shell.folder.iterdir()
+        (gone,) = shell.folder.glob("*.md")
         shell.write("B", "")
         gone.unlink()
         outcome = shell("reindex", env={"AGENT_JOURNAL_MODEL": "bundled"})
@@ -638,9 +677,7 @@ class TestCare:
         """Only it does: searching keeps what the index knows."""
         shell.write("A", "")
         shell("recent")
-        for path in shell.folder.iterdir():
-            path.unlink()
-        shell.folder.rmdir()
+        shutil.rmtree(shell.folder)
         outcome = shell("reindex", env={"AGENT_JOURNAL_MODEL": "bundled"})
         assert outcome.code == 0
         assert "1 entry forgotten" in outcome.out
@@ -712,7 +749,7 @@ class TestForms:
         shell.write("Redis pins to 7.2", "7.4 changed its licence.", "-t", "redis")
         (shell.folder / "x.md").write_text("---\na: [\n---\n", encoding="utf-8")
         log = shell.home / ".local" / "state" / "agent-journal" / "log"
-        log.parent.mkdir(parents=True)
+        log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("2026-01-01T00:00:00Z warning agent_journal[1]: old news\n", "utf-8")
         calls = {
             "write": ["write", "T", "B"], "search": ["search", "redis"],
@@ -809,7 +846,9 @@ class TestEdges:
         """Code 6, and nothing is done."""
         outcome = shell("--model", "gpt", "search", "x")
         assert outcome.code == cli_errors.CONFIG
-        assert "--embedding-model: is 'gpt'; it must be one of: bundled, none" in outcome.err
+        assert (
+            "--embedding-model: is 'gpt'; it must be one of: auto, bundled, none, " in outcome.err
+        )
 
     def test_a_journal_that_is_no_folder_is_told(self, shell: Shell) -> None:
         """Code 5, for writing as for reading."""

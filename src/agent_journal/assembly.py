@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent_journal.config import Settings, load_settings
 from agent_journal.engines.files import FileStore
+from agent_journal.engines.ledgers import Ledgers
 from agent_journal.errors import EmbedderUnavailableError, IndexUnavailableError
 from agent_journal.journal import Journal
 from agent_journal.models.catalogue import SEED, described
@@ -53,7 +54,7 @@ def open_journal(where: Settings | Path | str | None = None) -> Journal:
         if settings.error:
             notices.append(f"{settings.error}; going on as if there were no configuration file")
     return Journal(
-        FileStore(settings.folder),
+        open_store(settings),
         _index(settings),
         _loader(settings),
         fallback=_memory_index,
@@ -67,7 +68,10 @@ def open_store(settings: Settings) -> Store:
 
     What is written becomes known to the index at the next search. Nothing is created until then.
     """
-    return FileStore(settings.folder)
+    memory = settings.state_folder
+    if memory is not None:
+        memory = memory / "ledgers" / _key(settings)
+    return FileStore(settings.folder, ledgers=Ledgers(settings.folder, memory))
 
 
 def journal_over(store: Store) -> Journal:
@@ -85,12 +89,16 @@ def index_path(settings: Settings) -> Path:
     """
     from agent_journal.engines.sqlite_tables import SCHEMA_VERSION  # noqa: PLC0415 - chosen here
 
+    return settings.index_folder / f"{_key(settings)}-v{SCHEMA_VERSION}.{ANALYSIS_VERSION}.sqlite3"
+
+
+def _key(settings: Settings) -> str:
+    """Return a name for a journal's folder, made of its real path."""
     try:
         folder = os.path.realpath(settings.folder)  # Path.resolve() refuses links in a circle
     except OSError:  # pragma: no cover - a link that can't be read: only /proc has such
         folder = os.fspath(settings.folder)
-    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-    return settings.index_folder / f"{name}-v{SCHEMA_VERSION}.{ANALYSIS_VERSION}.sqlite3"
+    return hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
 
 
 def count_indexed(settings: Settings, scratch: Path) -> int:

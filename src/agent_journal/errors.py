@@ -185,6 +185,26 @@ class InvalidSidecarError(StorageError):
         self.reason = reason
 
 
+class LedgerUnavailableError(StorageError):
+    """No line could be added to this machine's ledger; entries themselves are not affected."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, f"ledger {path} can't be written: {reason}")
+        self.reason = reason
+
+
+class RedactionRefusedError(JournalError):
+    """An entry can't be redacted as asked; nothing was changed.
+
+    Attributes:
+        field: what is wrong with what was asked, such as ``reason``.
+    """
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 class ImportUnavailableError(JournalError):
     """What is to be imported is not there, or can't be read; nothing was imported.
 

@@ -21,7 +21,6 @@ from agent_journal.errors import (
     IndexUnavailableError,
     JournalUnavailableError,
     ReferenceNotFoundError,
-    StorageError,
 )
 from agent_journal.model import (
     Draft,
@@ -288,11 +287,11 @@ class Journal:
         return self._degrading(work)
 
     def check(self, *, fix: bool = False, progress: Progress | None = None) -> list[Problem]:
-        """Read every entry and sidecar, and return all problems, ordered by path and line.
+        """Read every entry, sidecar and ledger, and return all problems, ordered by path and line.
 
         Args:
             fix: remove temporary files that crashed writers left more than a day ago.
-            progress: told of (done, total) entries.
+            progress: told of (done, total); each entry is read twice.
 
         Raises:
             JournalUnavailableError: the folder is missing or can't be read.
@@ -300,19 +299,30 @@ class Journal:
         if fix:
             self._store.sweep(older_than_s=_STALE_S)
         listing = self._store.listing(thorough=True)
-        found = list(listing.problems)
+        found = checking.check(self._store, self._upkeep, listing, progress)
         if notice := self._degrading(lambda: self._emptied(listing)):
             found.append(Problem(self._store.location, notice))
-        for done, (entry_id, version) in enumerate(listing.versions.items(), 1):
-            with contextlib.suppress(EntryNotFoundError):  # removed while we look
-                try:
-                    found += self._store.read(entry_id).problems
-                except StorageError as error:
-                    found.append(Problem(error.path, str(error)))
-            found += self._upkeep.sidecar_of(entry_id, version)[1]
-            if progress:
-                progress(done, len(listing.versions))
-        return _in_order(found)
+        return checking.in_order(found)
+
+    def adopt(
+        self, ids: Collection[str] = (), *, progress: Progress | None = None
+    ) -> list[EntryId]:
+        """Say in the ledger that entries belong here as they are now; for a person to decide.
+
+        Args:
+            ids: altered, restored or missing entries, too; without any, all that have no line, and
+                lost ends of ledgers are no longer told.
+            progress: told of (done, total) entries.
+
+        Returns:
+            The entries that got a line.
+
+        Raises:
+            EntryNotFoundError: an id is neither here nor in a ledger; nothing was entered.
+            JournalUnavailableError: the folder is missing or can't be read.
+            LedgerUnavailableError: lines could not be added, or not all of them.
+        """
+        return self._store.adopt([EntryId(each) for each in ids], progress=progress)
 
     def tags(self) -> dict[str, int]:
         """Return every tag with the number of entries that carry it, most used first."""
@@ -452,10 +462,6 @@ class Journal:
             model=model,
             reason=reason,
             backlog=backlog,
-            problems=tuple(_in_order(found)),
+            problems=tuple(checking.in_order(found)),
             notices=(*self._notices, notice) if notice else tuple(self._notices),
         )
-
-
-def _in_order(problems: Iterable[Problem]) -> list[Problem]:
-    return sorted(problems, key=lambda problem: (problem.path, problem.line or 0))

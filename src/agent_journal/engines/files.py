@@ -7,49 +7,59 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from agent_journal import entryfile
 from agent_journal import sidecar as sidecarfile
+from agent_journal.engines.auditing import Audit, audit
 from agent_journal.engines.instants import NO_FREE_ID, Instants, asked_for, render_checked
+from agent_journal.engines.ledgers import Ledgers
 from agent_journal.engines.placing import (
-    TEMPORARY_PREFIX,
-    TEMPORARY_SUFFIX,
     Staging,
     create_folder,
     exists,
     flush_folder,
     holds_file,
+    is_temporary,
     modified,
     names,
     opened,
     read_file,
     reason_of,
 )
+from agent_journal.engines.redacting import redact_file
 from agent_journal.engines.scanning import ENTRY_SUFFIX, SIDECAR_SUFFIX, Scanner, printable
 from agent_journal.errors import (
     EntryNotFoundError,
     InvalidSidecarError,
     JournalUnavailableError,
+    LedgerUnavailableError,
     StorageError,
     WriteFailedError,
 )
+from agent_journal.ledger import Statement, hash_of
 from agent_journal.model import (
     Draft,
     Entry,
     EntryId,
+    Problem,
     entry_id_of,
     from_milliseconds,
+    timestamp,
 )
-from agent_journal.ports import Listing, Sidecar
+from agent_journal.ports import Listing, Progress, Sidecar
+from agent_journal.redaction import Redacted, Redaction
+from agent_journal.removal import mark_of
 
 _ENTRY_MODE = 0o400
 _SIDECAR_MODE = 0o600
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]+")
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _NO_FILE = frozenset({errno.ELOOP, errno.ENXIO})
+_LINES_AT_ONCE = 500  # so that other writers need not wait for long
 
 _log = logging.getLogger("agent_journal")
 
@@ -59,6 +69,7 @@ class FileStore:
 
     Args:
         folder: the journal folder; it is made by the first write, never by a read.
+        ledgers: those of this folder; None keeps none and checks none.
         now_ns: the clock, nanoseconds since the epoch.
         monotonic: a clock that never goes back, in seconds.
     """
@@ -67,6 +78,7 @@ class FileStore:
         self,
         folder: Path,
         *,
+        ledgers: Ledgers | None = None,
         now_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -74,6 +86,8 @@ class FileStore:
         self._now_ns = now_ns
         self._scanner = Scanner(self._folder, now_ns=now_ns, monotonic=monotonic)
         self._instants = Instants()
+        self._ledgers = ledgers
+        self._told = ""
 
     @property
     def location(self) -> str:
@@ -116,12 +130,72 @@ class FileStore:
                         created, data = free, render_checked(free, draft)
                     if _publish(folder, name, data):
                         break
+                problems = self._entered(folder, name, data)
         except OverflowError:
             raise WriteFailedError(self.location, NO_FREE_ID) from None
         except OSError as error:
             raise WriteFailedError(self.location, reason_of(error)) from error
         path = printable(self._folder / name)
-        return entryfile.parse(data, entry_id=entry_id_of(created), path=path, mtime=0.0)
+        entry = entryfile.parse(data, entry_id=entry_id_of(created), path=path, mtime=0.0)
+        return replace(entry, problems=(*entry.problems, *problems)) if problems else entry
+
+    def audit(self, *, progress: Progress | None = None) -> list[Problem]:
+        """Hold every file against the ledgers; see `Store.audit`."""
+        if self._ledgers is None:
+            return []
+        return self._audited(self._ledgers, progress).all_problems(self._folder)
+
+    def adopt(
+        self, ids: Collection[EntryId] = (), *, progress: Progress | None = None
+    ) -> list[EntryId]:
+        """Take files as they are now; see `Store.adopt`."""
+        if self._ledgers is None:
+            return []
+        found = self._audited(self._ledgers, progress)
+        known = found.hashes.keys() | found.found.keys()
+        for entry_id in ids:
+            if entry_id not in known:
+                raise EntryNotFoundError(entry_id)
+        at = timestamp(from_milliseconds(self._now_ns() // 1_000_000))
+        chosen = [
+            doubt.id
+            for doubt in found.doubts
+            if doubt.kind != "unfinished"
+            and (doubt.id in ids if ids else doubt.kind == "unledgered")
+        ]
+        lines = [found.accepted(entry_id, at) for entry_id in chosen]
+        try:
+            with opened(self._folder) as folder:
+                for start in range(0, len(lines), _LINES_AT_ONCE):
+                    self._ledgers.enter(folder, lines[start : start + _LINES_AT_ONCE])
+                if not ids:
+                    self._ledgers.forget(folder)
+        except OSError as error:
+            raise JournalUnavailableError(self.location, reason_of(error)) from error
+        return chosen
+
+    def redact(
+        self, entry_id: EntryId, asked: Redaction | None, purge: Callable[[], None]
+    ) -> Redacted:
+        """Remove text from an entry for good; see `Store.redact`."""
+        name = self._name_of(entry_id, ENTRY_SUFFIX)
+        try:
+            with opened(self._folder) as folder:
+                is_there = name is not None and holds_file(folder, name)
+        except FileNotFoundError:
+            is_there = False
+        except OSError as error:
+            raise JournalUnavailableError(self.location, reason_of(error)) from error
+        if name is None or not is_there:
+            raise EntryNotFoundError(entry_id)
+        return redact_file(
+            self._folder / name,
+            entry_id,
+            asked,
+            ledgers=self._ledgers,
+            purge=purge,
+            at=from_milliseconds(self._now_ns() // 1_000_000),
+        )
 
     def read_sidecar(self, entry_id: EntryId) -> Sidecar | None:
         """Return an entry's sidecar; see `Store.read_sidecar`."""
@@ -168,8 +242,7 @@ class FileStore:
         try:
             with opened(self._folder) as folder:
                 for name in names(folder):
-                    is_ours = name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
-                    if is_ours and holds_file(folder, name):
+                    if is_temporary(name) and holds_file(folder, name):
                         with suppress(FileNotFoundError):  # its writer finished, or another sweep
                             if modified(folder, name) < oldest_kept:
                                 os.unlink(name, dir_fd=folder)
@@ -179,6 +252,43 @@ class FileStore:
         except OSError as error:
             _log.warning("%s was not swept: %s", self.location, reason_of(error))
         return removed
+
+    def _entered(self, folder: int, name: str, data: bytes) -> tuple[Problem, ...]:
+        """Add an entry's line to the ledger; tell when that can't be done, once in the log."""
+        if self._ledgers is None:
+            return ()
+        entry_id = EntryId(name.removesuffix(ENTRY_SUFFIX))
+        try:
+            self._ledgers.enter(folder, [Statement("write", entry_id, hash_of(data))])
+        except LedgerUnavailableError as error:
+            mend = "agent-journal check --adopt adds one"
+            reason = (
+                f"entry {entry_id} is saved, but has no line in the ledger: {error.reason}; {mend}"
+            )
+            if self._told != error.reason:
+                self._told = error.reason
+                _log.warning(reason)
+            return (Problem(error.path, reason, None, "unledgered"),)
+        self._told = ""
+        return ()
+
+    def _audited(self, ledgers: Ledgers, progress: Progress | None) -> Audit:
+        try:
+            return audit(
+                self._folder,
+                ledgers,
+                lambda: self.listing(thorough=True),
+                self._mark_of,
+                progress,
+            )
+        except OSError as error:
+            raise JournalUnavailableError(self.location, reason_of(error)) from error
+
+    def _mark_of(self, entry_id: EntryId) -> str:
+        try:
+            return mark_of(self.read(entry_id))
+        except (EntryNotFoundError, StorageError):
+            return ""  # gone since, or told as a problem of its own
 
     def _name_of(self, entry_id: str, suffix: str) -> str | None:
         """Return the file's name for an id that can be one, so that no caller's text is a path."""

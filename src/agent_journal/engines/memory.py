@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,14 +13,18 @@ from agent_journal import entryfile
 from agent_journal import sidecar as sidecarfile
 from agent_journal.engines.instants import NO_FREE_ID, Instants, asked_for, render_checked
 from agent_journal.errors import EntryNotFoundError, WriteFailedError
+from agent_journal.ledger import hash_of
 from agent_journal.model import (
     Draft,
     Entry,
     EntryId,
+    Problem,
     entry_id_of,
     from_milliseconds,
 )
-from agent_journal.ports import Listing, Sidecar, Version
+from agent_journal.ports import Listing, Progress, Sidecar, Version
+from agent_journal.redaction import Redacted, Redaction
+from agent_journal.removal import redact
 
 
 class _Content(NamedTuple):
@@ -117,6 +121,37 @@ class MemoryStore:
                 data = render_checked(free, draft)
             self._files[entry_id] = _File(self._content(data))
         return self.read(entry_id)
+
+    def audit(self, *, progress: Progress | None = None) -> list[Problem]:  # noqa: ARG002 - as below
+        """Return an empty list: what one process keeps needs no proof; see `Store.audit`."""
+        return []
+
+    def adopt(
+        self,
+        ids: Collection[EntryId] = (),
+        *,
+        progress: Progress | None = None,  # noqa: ARG002 - there is nothing to look at
+    ) -> list[EntryId]:
+        """Return an empty list, since nothing has a line; see `Store.adopt`."""
+        for entry_id in ids:
+            self.read(entry_id)
+        return []
+
+    def redact(
+        self, entry_id: EntryId, asked: Redaction | None, purge: Callable[[], None]
+    ) -> Redacted:
+        """Remove text from an entry for good; see `Store.redact`."""
+        with self._lock:
+            entry, data = self.read(entry_id), self._files[entry_id].entry.data
+            was = hash_of(data)
+            at = from_milliseconds(self._now_ns() // 1_000_000)
+            new, count = redact(entry, data, asked, was=was, at=at)
+            self._files[entry_id] = _File(
+                self._content(new) if count else self._files[entry_id].entry
+            )
+            self._listing = None
+            purge()
+        return Redacted(entry_id, count, was if count else "")
 
     def read_sidecar(self, entry_id: EntryId) -> Sidecar | None:
         """Return an entry's sidecar; see `Store.read_sidecar`."""

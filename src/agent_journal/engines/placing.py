@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import secrets
 import stat
@@ -24,6 +25,9 @@ _NO_LINKS = _NO_SUCH_CALL | {errno.EPERM, errno.EACCES, errno.EMLINK, errno.EXDE
 """What file systems without hard links answer; Android's policy says EACCES."""
 
 _AT_LEAST = 8192
+_CHUNK = 1024 * 1024
+_PRIVATE_FILE = 0o600
+_PRIVATE_FOLDER = 0o700
 
 
 def reason_of(error: OSError) -> str:
@@ -62,6 +66,51 @@ def create_folder(folder: Path) -> None:
         flush_folder(parent)
 
 
+def create_folder_within(folder: int, name: str) -> None:
+    """Make a folder (mode 0700, whatever the umask) in an open one, durably, if it is missing.
+
+    Raises:
+        OSError: it could not be made.
+    """
+    try:
+        os.mkdir(name, _PRIVATE_FOLDER, dir_fd=folder)
+    except FileExistsError:
+        return
+    if stat.S_IMODE(_mode_of(folder, name) or 0) != _PRIVATE_FOLDER:
+        with suppress(PermissionError):  # a file system without modes
+            os.chmod(name, _PRIVATE_FOLDER, dir_fd=folder)
+    flush_folder(folder)
+
+
+def open_private(
+    name: str | Path, flags: int, *, folder: int | None = None, create: bool = False
+) -> int:
+    """Open a regular file that is for its owner alone (mode 0600, whatever the umask).
+
+    Args:
+        name: the file; no link at its end is followed.
+        flags: how to open it, as for `os.open`.
+        folder: the open folder in which it is.
+        create: make it; it must not be there.
+
+    Raises:
+        FileExistsError: it was to be made, and is there.
+        OSError: it can't be opened; ELOOP and ENXIO when it is anything but a regular file.
+    """
+    flags |= os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    if create:
+        flags |= os.O_CREAT | os.O_EXCL
+    descriptor = os.open(name, flags, _PRIVATE_FILE, dir_fd=folder)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise OSError(errno.ENXIO, "Not a regular file")
+    if create and stat.S_IMODE(mode) != _PRIVATE_FILE:
+        with suppress(OSError):  # a file system without modes
+            os.fchmod(descriptor, _PRIVATE_FILE)
+    return descriptor
+
+
 def flush(descriptor: int) -> None:
     """Return once the disk itself has what was written to an open file."""
     if _FULL_FLUSH is not None:
@@ -95,6 +144,11 @@ def holds_file(folder: int, name: str) -> bool:
     return mode is not None and stat.S_ISREG(mode)
 
 
+def is_temporary(name: str) -> bool:
+    """Tell whether a name is that of a file in the making."""
+    return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
+
+
 def names(folder: int) -> list[str]:
     """Return the names in an open folder, sorted."""
     with os.scandir(folder) as listed:
@@ -116,12 +170,9 @@ def read_file(folder: int, name: str, *, limit: int) -> tuple[bytes, float]:
     Raises:
         OSError: it can't be read; ELOOP and ENXIO when it is anything but a regular file.
     """
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    descriptor = os.open(name, flags, dir_fd=folder)
+    descriptor = open_private(name, os.O_RDONLY, folder=folder)
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.ENXIO, "Not a regular file")
         chunks = []
         left = limit
         step = max(min(status.st_size, limit), _AT_LEAST) + 1
@@ -131,6 +182,33 @@ def read_file(folder: int, name: str, *, limit: int) -> tuple[bytes, float]:
         return b"".join(chunks), status.st_mtime
     finally:
         os.close(descriptor)
+
+
+def hash_file(folder: int, name: str) -> str:
+    """Return the SHA-256 of a regular file, in hexadecimal digits.
+
+    Raises:
+        OSError: it can't be read; ELOOP and ENXIO when it is anything but a regular file.
+    """
+    descriptor = open_private(name, os.O_RDONLY, folder=folder)
+    try:
+        digest = hashlib.sha256()
+        while chunk := os.read(descriptor, _CHUNK):
+            digest.update(chunk)
+        return digest.hexdigest()
+    finally:
+        os.close(descriptor)
+
+
+def write_whole(descriptor: int, data: bytes) -> None:
+    """Write all of some data into an open file.
+
+    Raises:
+        OSError: it could not be written, or only a part of it; the disk is full, for one.
+    """
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 class Staging:
@@ -147,6 +225,8 @@ class Staging:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         self._descriptor = os.open(self._name, flags, mode, dir_fd=folder)
         self._mode = mode
+        with suppress(OSError):  # as long as it is held, `has_writer` knows that we are at work
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -173,9 +253,7 @@ class Staging:
             # The umask took too much. FAT and its kin keep no modes and refuse: nothing is lost.
             with suppress(PermissionError):
                 os.fchmod(self._descriptor, self._mode)
-        left = memoryview(data)
-        while left:
-            left = left[os.write(self._descriptor, left) :]
+        write_whole(self._descriptor, data)
         if durable:
             flush(self._descriptor)
 

@@ -50,6 +50,7 @@ from agent_journal.secrets.telling import sentences
 if TYPE_CHECKING:
     from agent_journal.config import Settings
     from agent_journal.journal import Journal
+    from agent_journal.model import EntryId
 
 BACKLOG_LIMIT_S = 1.0
 """How long a search makes vectors that are missing, once the model is loaded, before it answers."""
@@ -256,24 +257,45 @@ def status(context: click.Context) -> int:
     return OK
 
 
-@commands.command(epilog="\b\nExamples:\n  agent-journal check --fix\n")
+@commands.command(
+    epilog="\b\nExamples:\n"
+    "  agent-journal check --fix\n"
+    "  agent-journal check --adopt\n"
+    "  agent-journal check --adopt 20260131-180000-000\n"
+)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
     "--fix", is_flag=True, help="Remove temporary files that crashed writers left behind."
 )
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Say in the ledger that entries without a line belong here; with IDs, that those may be "
+    "as they are now, altered or gone.",
+)
 @shared_options(listed=False)
 @click.pass_context
-def check(context: click.Context, *, fix: bool) -> int:
-    """Read every file and list all problems.
+def check(context: click.Context, ids: tuple[str, ...], *, fix: bool, adopt: bool) -> int:
+    """Prove every file by the ledger, and list all problems.
 
     Each is printed as path:line: reason.
     """
+    if ids and not adopt:
+        raise click.UsageError("an ID goes with --adopt alone; check looks at everything")
     call = Call(context)
-    with call.journal(call.settings(lexical=True)) as journal, progress_bar("Checking") as progress:
-        problems = journal.check(fix=fix, progress=progress)
-    found = [shapes.problem_shape(problem) for problem in problems]
-    call.answer({"problems": [*found]}, layout.problem_lines(problems))
-    if not problems and not call.as_json:
-        say("no problems")
+    adopted: list[EntryId] = []
+    with call.journal(call.settings(lexical=True)) as journal:
+        if adopt:
+            with progress_bar("Adopting") as progress:
+                adopted = journal.adopt(ids, progress=progress)
+        with progress_bar("Checking") as progress:
+            problems = journal.check(fix=fix, progress=progress)
+    call.answer(shapes.check_shape(problems, adopted), layout.problem_lines(problems))
+    if not call.as_json:
+        if adopt:
+            say(f"{counted(len(adopted), 'entry', 'entries')} adopted")
+        if not problems:
+            say("no problems")
     return NOTHING if problems else OK
 
 

@@ -17,6 +17,7 @@ from agent_journal.errors import (
     InvalidQueryError,
     JournalError,
     ModelUnavailableError,
+    RedactionRefusedError,
     StorageError,
 )
 
@@ -50,6 +51,7 @@ MEANINGS: Mapping[int, str] = {
 EXIT_CODES: Mapping[type[JournalError], int] = {
     InvalidDraftError: REFUSED,
     InvalidQueryError: REFUSED,
+    RedactionRefusedError: REFUSED,
     EntryNotFoundError: NOT_FOUND,
     AmbiguousIdError: NOT_FOUND,
     StorageError: STORAGE,

@@ -36,7 +36,7 @@ _EXTRA = "pip install 'agent-journal[onnx]'"
 )
 @shared_options(listed=False)
 def model() -> None:
-    """List, install, choose and remove the models that find by meaning.
+    """List, install, choose and remove models for finding by meaning.
 
     One comes with agent-journal. Only `model install` ever opens a network connection.
     """

@@ -99,6 +99,14 @@ def problem_shape(problem: Problem) -> dict[str, Json]:
     return {"path": problem.path, "line": problem.line, "reason": problem.reason}
 
 
+def check_shape(problems: Iterable[Problem], adopted: Iterable[EntryId]) -> dict[str, Json]:
+    """Return what a check found, and what was adopted before."""
+    return {
+        "adopted": list(adopted),
+        "problems": [{**problem_shape(problem), "kind": problem.kind} for problem in problems],
+    }
+
+
 def changes_shape(changes: Changes, *, embedded: int, reason: str) -> dict[str, Json]:
     """Return what reindexing did, and why no vectors were made, if so."""
     return {

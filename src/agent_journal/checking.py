@@ -1,0 +1,49 @@
+"""A check: every file is read, and held against what the ledgers say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from agent_journal.errors import EntryNotFoundError, StorageError
+from agent_journal.model import Problem
+from agent_journal.ports import Listing, Progress, Store
+from agent_journal.upkeep import Upkeep
+
+
+def check(
+    store: Store, upkeep: Upkeep, listing: Listing, progress: Progress | None = None
+) -> list[Problem]:
+    """Return all problems of a store, ordered by path and line.
+
+    Args:
+        store: what is checked.
+        upkeep: reads sidecars.
+        listing: of all that is there.
+        progress: told of (done, total): each entry is read twice.
+
+    Raises:
+        JournalUnavailableError: the folder is missing or can't be read.
+    """
+    found = list(listing.problems)
+    total = len(listing.versions)
+    for done, (entry_id, version) in enumerate(listing.versions.items(), 1):
+        with suppress(EntryNotFoundError):  # removed while we look
+            try:
+                found += store.read(entry_id).problems
+            except StorageError as error:
+                found.append(Problem(error.path, str(error)))
+        found += upkeep.sidecar_of(entry_id, version)[1]
+        if progress:
+            progress(done, 2 * total)
+
+    def go_on(done: int, of: int) -> None:
+        if progress:
+            progress(of + done, 2 * of)
+
+    return in_order([*found, *store.audit(progress=go_on)])
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Return problems by path and line."""
+    return sorted(problems, key=lambda problem: (problem.path, problem.line or 0))

@@ -1,0 +1,140 @@
+"""A redaction in a folder: the file, what lies beside it, what was made of it, the ledger's line.
+
+The line comes last. Whatever a crash leaves undone shows by a mark in the file that no ledger
+knows, and is done by the same call again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from agent_journal import entryfile
+from agent_journal.engines.ledgers import Ledgers
+from agent_journal.engines.locking import await_lock, has_writer
+from agent_journal.engines.placing import (
+    Staging,
+    flush_folder,
+    hash_file,
+    is_temporary,
+    names,
+    opened,
+    read_file,
+    reason_of,
+)
+from agent_journal.engines.scanning import SIDECAR_SUFFIX, printable
+from agent_journal.errors import LedgerUnavailableError, StorageError
+from agent_journal.ledger import Statement
+from agent_journal.ledger_proof import History, histories
+from agent_journal.model import Entry, EntryId, timestamp
+from agent_journal.redaction import Redacted, Redaction
+from agent_journal.removal import mark_of, reason_in, redact
+
+_MODE = 0o400
+_WAIT_S = 30.0
+"""How long another redaction may take."""
+
+
+def redact_file(
+    path: Path,
+    entry_id: EntryId,
+    asked: Redaction | None,
+    *,
+    ledgers: Ledgers | None,
+    purge: Callable[[], None],
+    at: datetime,
+) -> Redacted:
+    """Redact the entry in a file; see `Store.redact`.
+
+    Args:
+        path: its file.
+        entry_id: its id.
+        asked: what to remove; None when only traces are to go.
+        ledgers: those of its folder; None when none are kept.
+        purge: has everything forgotten that was made of its text.
+        at: now.
+    """
+    try:
+        with opened(path.parent) as folder:
+            _await_others(folder, path)
+            entry, data, sha256 = _read(folder, path, entry_id)
+            new, count = redact(entry, data, asked, was=sha256, at=at)
+            if count:
+                _replace(folder, path.name, new)
+                entry, _, now = _read(folder, path, entry_id)
+            else:
+                now = sha256
+            _remove_beside(folder, entry_id)
+            purge()
+            notices = _entered(folder, ledgers, entry, now, at)
+    except OSError as error:
+        message = f"entry {printable(path)} is not redacted, or not wholly: {reason_of(error)}"
+        raise StorageError(printable(path), f"{message}; then run the same again") from error
+    stays = bool(asked and asked.text and asked.pattern.search(entry_id))
+    return Redacted(entry_id, count, sha256 if count else "", stays, notices)
+
+
+def _await_others(folder: int, path: Path) -> None:
+    """Let no two redactions work at once: one would bring back what the other removes."""
+    try:
+        await_lock(folder, time.monotonic() + _WAIT_S)
+    except TimeoutError:
+        message = "another redaction is at work on this journal; nothing was changed, try again"
+        raise StorageError(printable(path), message) from None
+    except OSError:
+        return  # a file system without locks
+
+
+def _read(folder: int, path: Path, entry_id: EntryId) -> tuple[Entry, bytes, str]:
+    """Return an entry, its file as far as it is read, and the hash of all of it."""
+    data, mtime = read_file(folder, path.name, limit=entryfile.READ_LIMIT_BYTES + 1)
+    entry = entryfile.parse(data, entry_id=entry_id, path=printable(path), mtime=mtime)
+    return entry, data, hash_file(folder, path.name)
+
+
+def _replace(folder: int, name: str, data: bytes) -> None:
+    with Staging(folder, _MODE) as staging:
+        staging.fill(data, durable=True)
+        staging.replace(name)
+    flush_folder(folder)
+
+
+def _remove_beside(folder: int, entry_id: EntryId) -> None:
+    """Remove the sidecar, and what crashed writers left: it may hold any text, this one too."""
+    with suppress(FileNotFoundError):
+        os.unlink(entry_id + SIDECAR_SUFFIX, dir_fd=folder)
+    for name in names(folder):
+        if is_temporary(name) and not has_writer(folder, name):
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+    flush_folder(folder)
+
+
+def _entered(
+    folder: int, ledgers: Ledgers | None, entry: Entry, sha256: str, at: datetime
+) -> tuple[str, ...]:
+    """Add the ledger's line, unless it is there; tell when that can't be done."""
+    if ledgers is None:
+        return ()
+    history = histories(ledgers.read(folder).chains).get(entry.id) or History()
+    if any(said.act == "redact" and said.sha256 == sha256 for said in history.holding.values()):
+        return ()
+    line = Statement(
+        "redact",
+        entry.id,
+        sha256,
+        over=tuple(history.holding),
+        was=mark_of(entry),
+        at=timestamp(at),
+        reason=reason_in(entry),
+    )
+    try:
+        ledgers.enter(folder, [line])
+    except LedgerUnavailableError as error:
+        told = "all is removed, but no ledger has a line for it, which check will tell"
+        return (f"{told}: {error.reason}; run the same again once that is mended",)
+    return ()
