@@ -805,7 +805,7 @@ def test_a_lock_that_is_never_released_is_told(path: Path) -> None:
     index.update([plain(9)])
     assert index.count() == 4
     stuck.close()
-    with sqlite_file._lock_file(path, 0), pytest.raises(IndexUnavailableError):
+    with sqlite_file.lock_file(path, 0), pytest.raises(IndexUnavailableError):
         SqliteIndex(path, timeout_s=0.05).count()
     index.close()
 
@@ -942,7 +942,7 @@ def test_only_unused_indexes_are_removed(tmp_path: Path) -> None:
     with contextlib.closing(SqliteIndex(tmp_path / "used.sqlite3")) as used:
         used.count()
     old, kept = tmp_path / "old.sqlite3", tmp_path / "kept.sqlite3"
-    with sqlite_file._lock_file(old, 0):
+    with sqlite_file.lock_file(old, 0):
         assert remove_unused(tmp_path, older_than_days=30, keep=kept) == []
     assert remove_unused(tmp_path, older_than_days=30, keep=kept) == [old]
     assert {file.name.split(".")[0] for file in tmp_path.iterdir()} == {
@@ -995,6 +995,6 @@ def test_a_lock_file_that_was_removed_is_locked_anew(
         locked.append(name.exists())
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with sqlite_file._lock_file(path, 0):
+    with sqlite_file.lock_file(path, 0):
         assert locked == [False, True]
         assert name.exists()

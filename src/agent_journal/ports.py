@@ -336,6 +336,17 @@ class Index(Protocol):
         """
         ...
 
+    def purge(self, ids: Collection[EntryId]) -> None:
+        """Forget entries so that no byte of what was known of their text is left.
+
+        Nor is it in other indexes that are kept in the same place: those that know one of the
+        entries are removed. Ids that aren't indexed are passed over.
+
+        Raises:
+            IndexUnavailableError: it could not be done everywhere.
+        """
+        ...
+
     def clear(self) -> None:
         """Forget everything, vectors too."""
         ...

@@ -265,6 +265,19 @@ class IndexContract(ABC):
         assert index.backlog("id") == 0
         assert asked(index, ["word"], Filters()).frequencies == (1,)
 
+    def test_purge_forgets_entries_alone(self, index: Index) -> None:
+        """Those that are named, as if they had never been; they may come again."""
+        index.update([entry(number, ("word", f"w{number}")) for number in range(3)])
+        index.purge([EntryId("entry-1"), EntryId("unknown")])
+        assert set(index.listing()) == {"entry-0", "entry-2"}
+        assert index.count() == 2
+        evidence = index.evidence(["word", "w1"], Filters())
+        assert isinstance(evidence, Evidence)
+        assert evidence.frequencies == (2, 0)
+        index.purge([])
+        index.update([entry(1, ("word",))])
+        assert index.count() == 3
+
     def test_any_strings_are_kept(self, index: Index) -> None:
         """Ids, tags, paths and versions may be any strings, lone surrogates and NUL too."""
         odd = "a b\x00\udcff\U0001f600'\"\n"

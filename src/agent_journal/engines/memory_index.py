@@ -99,6 +99,10 @@ class MemoryIndex:
                 self._generation += 1
             return passed_over
 
+    def purge(self, ids: Collection[EntryId]) -> None:
+        """Forget entries; memory keeps no trace that could be read; see `Index.purge`."""
+        self.update((), ids)
+
     def clear(self) -> None:
         """Forget everything, vectors too."""
         with self._lock:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent_journal.corrections import Corrections
-from agent_journal.engines import sqlite_file
+from agent_journal.engines import sqlite_folder
 from agent_journal.engines.sqlite_facts import Facts, holders, occurrences
 from agent_journal.engines.sqlite_file import SharedFile
 from agent_journal.engines.sqlite_filters import condition, passing
@@ -25,6 +25,7 @@ from agent_journal.engines.sqlite_tables import (
     State,
     Writer,
     clear,
+    forget_words,
     pack,
     read_corrections,
     read_state,
@@ -33,7 +34,7 @@ from agent_journal.engines.sqlite_tables import (
     write_state,
 )
 from agent_journal.engines.sqlite_vectors import Dense, VectorCache
-from agent_journal.errors import DimensionMismatchError
+from agent_journal.errors import DimensionMismatchError, IndexUnavailableError
 from agent_journal.evidence import Evidence, EvidenceArrays, Posting
 from agent_journal.model import EntryId, Problem
 from agent_journal.ports import (
@@ -125,6 +126,26 @@ class SqliteIndex:
             return passed_over
 
         return self._file.write(work) if changed or removed else []
+
+    def purge(self, ids: Collection[EntryId]) -> None:
+        """Forget entries without a trace; see `Index.purge`."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            writer = Writer(connection)
+            for entry_id in ids:
+                writer.forget(entry_id)
+            writer.finish()
+            forget_words(connection)
+
+        if self._path.exists():
+            try:
+                self._file.write(work)
+                self._file.compact()
+            except IndexUnavailableError:
+                self._file.discard()
+        needles = [pack(entry_id) for entry_id in ids]
+        folder, application = self._path.parent, LAYOUT.application
+        sqlite_folder.remove_holding(folder, application, needles, keep=self._path)
 
     def clear(self) -> None:
         """Forget everything, vectors too."""
@@ -363,7 +384,7 @@ def remove_unused(folder: Path, *, older_than_days: float, keep: Path) -> list[P
         older_than_days: an index in use is touched once a day.
         keep: never removed.
     """
-    return sqlite_file.remove_unused(
+    return sqlite_folder.remove_unused(
         folder, LAYOUT.application, older_than_days=older_than_days, keep=keep
     )
 

@@ -9,7 +9,6 @@ by its name, and a log read with another file's database would spoil both.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import sqlite3
@@ -20,11 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
+from agent_journal.engines.locking import locked
 from agent_journal.errors import IndexUnavailableError
 
 SUFFIX = ".sqlite3"
-_COMPANIONS = ("-wal", "-shm", "-journal")
-_LOCK_SUFFIX = ".lock"
+COMPANIONS = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database."""
+
+LOCK_SUFFIX = ".lock"
 _TOUCH_EVERY_S = 86_400.0
 _WAL_LIMIT_BYTES = 16 * 1024 * 1024
 _ATTEMPTS = 8
@@ -40,7 +42,6 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_AUTH,
 }
 _PRIMARY = 0xFF
-_LOCK_POLL_S = 0.005
 
 _T = TypeVar("_T")
 _log = logging.getLogger("agent_journal")
@@ -132,6 +133,34 @@ class SharedFile:
             idle, self._idle = self._idle, []
         for held in idle:
             held.connection.close()
+
+    def compact(self) -> None:
+        """Make the file anew of what is in it, so that no byte is left of what was deleted.
+
+        If others keep it busy for too long it is removed, and whoever needs it builds another.
+
+        Raises:
+            IndexUnavailableError: neither could be done.
+        """
+        held = self._take()
+        try:
+            held.connection.execute("VACUUM")
+            is_busy, *_ = held.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except _FAILURES as error:
+            _log.warning("search index %s is removed to be built again: %s", self._path, error)
+            is_busy = True
+        held.connection.close()
+        if is_busy:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove the file; the next use builds another.
+
+        Raises:
+            IndexUnavailableError: it can't be removed.
+        """
+        with self._exclusive():
+            unlink(self._path, ("", *COMPANIONS))
 
     def _attempt(self, begin: str, work: Callable[[sqlite3.Connection], _T]) -> _T:
         deadline = time.monotonic() + self._timeout_s
@@ -249,7 +278,7 @@ class SharedFile:
     def _open_locked(self) -> _Held:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            _unlink(self._path, _COMPANIONS)
+            unlink(self._path, COMPANIONS)
         connection = self._connect(
             self._path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False
         )
@@ -287,49 +316,17 @@ class SharedFile:
 
     def _remove(self, error: Exception) -> None:
         _log.warning("search index %s is damaged (%s); it is built again", self._path, error)
-        _unlink(self._path, ("", *_COMPANIONS))
+        unlink(self._path, ("", *COMPANIONS))
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
         """Keep everyone else from opening or removing the file."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _lock_file(self._path, time.monotonic() + self._timeout_s):
+            with lock_file(self._path, time.monotonic() + self._timeout_s):
                 yield
         except OSError as error:
             self._give_up(error)
-
-
-def remove_unused(
-    folder: Path, application: int, *, older_than_days: float, keep: Path
-) -> list[Path]:
-    """Remove an application's files that nobody has opened for some days, and return them.
-
-    Args:
-        folder: where to look; a missing one holds none. Other databases in it stay.
-        application: as in `Layout`.
-        older_than_days: a file in use is touched once a day.
-        keep: never removed.
-    """
-    oldest = time.time() - older_than_days * 86_400
-    removed: list[Path] = []
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
-        with contextlib.suppress(OSError):  # somebody is at it, or it is gone: so much the better
-            if path == keep or not path.is_file():  # opening a pipe would wait for ever
-                continue
-            if path.stat().st_mtime > oldest or not _is_of(path, application):
-                continue
-            with _lock_file(path, time.monotonic()):
-                if path.stat().st_mtime <= oldest:
-                    _unlink(path, ("", *_COMPANIONS, _LOCK_SUFFIX))
-                    removed.append(path)
-    return removed
-
-
-def _is_of(path: Path, application: int) -> bool:
-    with path.open("rb") as file:
-        header = file.read(72)
-    return header[:16] == b"SQLite format 3\0" and header[68:] == application.to_bytes(4, "big")
 
 
 def _transact(
@@ -350,46 +347,20 @@ def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
 
 
-def _unlink(path: Path, suffixes: tuple[str, ...]) -> None:
+def unlink(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Remove a database and what is kept beside it, whatever of it is there."""
     # The database goes first: a log without a database is ignored, the reverse may be half true.
     for suffix in suffixes:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def _lock_file(path: Path, deadline: float) -> Iterator[None]:
+def lock_file(path: Path, deadline: float) -> Iterator[None]:
     """Hold the lock of a database's name.
 
     Raises:
         OSError: it can't be locked, or not before the deadline.
     """
-    name = path.with_name(path.name + _LOCK_SUFFIX)
-    while True:
-        descriptor = os.open(name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            _flock(descriptor, deadline)
-            if _is_same_file(descriptor, name):
-                yield
-                return
-        finally:
-            os.close(descriptor)
-
-
-def _flock(descriptor: int, deadline: float) -> None:
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise TimeoutError("another process keeps it locked") from None
-            time.sleep(_LOCK_POLL_S)
-        else:
-            return
-
-
-def _is_same_file(descriptor: int, path: Path) -> bool:
-    """Tell whether nobody removed the lock file between opening and locking it."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
+    name = path.with_name(path.name + LOCK_SUFFIX)
+    with locked(name, wait_s=deadline - time.monotonic()):
+        yield

@@ -322,6 +322,11 @@ class Writer:
             )
 
 
+def forget_words(connection: sqlite3.Connection) -> None:
+    """Have FTS5 drop the words of entries that were taken out; until then it only marks them."""
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+
 def clear(connection: sqlite3.Connection) -> None:
     """Empty every table; keys go on from where they were."""
     for table in ("entries", "passages", "tags", "problems", "embedders", "vectors", "sidecars"):
