@@ -78,6 +78,13 @@ class Plugin:
         """What it has started, and is still there."""
         return children(self.pid)
 
+    def leave(self) -> None:
+        """End the process as a host that is closed ends."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.stdin = None  # what ends the process must not flush it again
+        self._process.wait()
+
     def send(self, kind: str, **given: object) -> int:
         """Request something, and return the request's number."""
         assert self._process.stdin

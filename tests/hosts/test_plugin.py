@@ -396,3 +396,12 @@ def test_no_server_is_left_behind(plugin: Plugin, number: signal.Signals) -> Non
     (server,) = plugin.children
     os.kill(plugin.pid, number)
     wait_for(lambda: not is_there(server), "the server ends")
+
+
+def test_a_server_that_hangs_is_not_left_behind(path: Path) -> None:
+    """One that never reads can't see that its host has gone, which therefore ends it."""
+    with Plugin(path, ["sleep", "1000"], environment={"AGENT_JOURNAL_START_S": "1"}) as plugin:
+        assert plugin.load()["tools"] is None
+        (server,) = plugin.children
+        plugin.leave()
+        wait_for(lambda: not is_there(server), "the server ends")

@@ -36,7 +36,9 @@ class Connection {
     this.ready = this.ask("initialize", hello, undefined, Promise.resolve()).then(() =>
       this.send({ method: "notifications/initialized" }),
     )
-    this.ready.catch(() => this.child.kill("SIGKILL")) // it was not asked to write anything yet
+    const stop = () => this.child.kill("SIGKILL") // it was not asked to write anything yet
+    process.once("exit", stop) // it may hang, and not see that its host is gone
+    this.ready.then(() => process.off("exit", stop), stop)
   }
 
   send(message) {
@@ -79,9 +81,7 @@ class Connection {
       const { id, error, method, result } = JSON.parse(line)
       if (method === undefined && error) this.waiting.get(id)?.reject(new Error(error.message))
       else if (method === undefined) this.waiting.get(id)?.resolve(result)
-    } catch {
-      // It is no JSON: something else has written to stdout.
-    }
+    } catch {} // It is no JSON: something else has written to stdout.
   }
 
   end(reason) {
