@@ -38,6 +38,7 @@ from agent_journal.ports import (
     Store,
 )
 from agent_journal.query import Filters, Query
+from agent_journal.redaction import Redacted, Redaction
 from agent_journal.upkeep import Changes, Upkeep
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class Journal:
         self._secrets = secrets
         self._clock = clock
         self._upkeep = Upkeep(store, index)
+        self._used = [index]
         self._swapping = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -324,6 +326,32 @@ class Journal:
         """
         return self._store.adopt([EntryId(each) for each in ids], progress=progress)
 
+    def redact(self, entry_id: str, *, reason: str = "", text: str = "") -> Redacted:
+        """Remove text from an entry for good, and from all that was made of it; for a person to do.
+
+        What an agent wrote is never gone from backups, from the history of a repository or from
+        other machines' copies by this. After a crash or an error the same call does what is left.
+
+        Args:
+            entry_id: the entry.
+            reason: why; kept in the entry and the ledger. Without it and without a text only what
+                an earlier redaction left undone is done.
+            text: what to remove, wherever it stands in the entry; empty means all of the entry.
+
+        Raises:
+            EntryNotFoundError: there is no such entry.
+            RedactionRefusedError: there is nothing to remove, or a rule is broken.
+            StorageError: it was not done, or not all of it.
+            IndexUnavailableError: the entry is redacted, but an index may still hold its words.
+        """
+
+        def purge() -> None:
+            for index in self._used:  # one that could not be used is still on the disk
+                index.purge([EntryId(entry_id)])
+
+        asked = Redaction(reason, text) if reason or text else None
+        return self._store.redact(EntryId(entry_id), asked, purge)
+
     def tags(self) -> dict[str, int]:
         """Return every tag with the number of entries that carry it, most used first."""
         return self._degrading(lambda: {} if self._step_in() else self._index.tags())
@@ -353,6 +381,7 @@ class Journal:
                         raise
                     index.close()
                     self._index, self._fallback = self._fallback(), None
+                    self._used.append(self._index)
                     self._upkeep = Upkeep(self._store, self._index)
                     self._notices.append(f"{error}; searching from memory until restart")
                     _log.warning(self._notices[-1])

@@ -73,12 +73,10 @@ class Redacted:
         id: the entry's.
         count: how many places the text stood in; 0 when all was done before but for traces.
         was: the hash of the file that was replaced; empty when none was replaced now.
-        stays_in_name: the text stands in the entry's id too, where it can't be replaced.
         notices: what else the person should know.
     """
 
     id: EntryId
     count: int
     was: str
-    stays_in_name: bool = False
     notices: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 
@@ -17,6 +17,8 @@ from agent_journal.model import (
     EntryId,
     Provenance,
     Value,
+    entry_id_of,
+    instant_of,
     timestamp,
 )
 from agent_journal.redaction import MARKER, Redaction
@@ -25,7 +27,7 @@ KEY = "redacted"
 """The key of frontmatter that tells when, why, and what hash the file had before: a list."""
 
 _FRONTMATTER = re.compile(
-    r"(?P<head>\ufeff?---[ \t]*(?P<end>\r\n|\r|\n).*?^)(?P<fence>---[ \t]*$)",
+    r"(?P<head>\ufeff?---[ \t]*(?P<end>\r\n|\r|\n).*?^)(?P<fence>---[ \t]*(?=[\r\n]|\Z))",
     re.DOTALL | re.MULTILINE,
 )
 _OLD_MARK = re.compile(rf"^{KEY}: .*(?:\r\n|\r|\n)", re.MULTILINE)
@@ -70,7 +72,13 @@ def _redacted(
         if is_tombstone(entry):
             return data, 0
         body = f"{MARKER} {timestamp(at)}: {asked.reason}"
-        draft = Draft(title=MARKER, body=body, extra={KEY: [*_marks(entry), mark]})
+        draft = Draft(
+            title=MARKER,
+            body=body,
+            extra={KEY: [*_marks(entry), mark]},
+            supersedes=_plain(entry.supersedes),  # else what it has put aside would be back
+            annotates=_plain(entry.annotates),
+        )
         return entryfile.render(entry.created, draft), 1
     if len(data) > entryfile.READ_LIMIT_BYTES:
         limit = f"{entryfile.READ_LIMIT_BYTES:,} bytes"
@@ -106,6 +114,11 @@ def mark_of(entry: Entry) -> str:
 def reason_in(entry: Entry) -> str:
     """Return why an entry was redacted last; empty when it wasn't."""
     return _last(entry, "reason")
+
+
+def _plain(ids: Iterable[EntryId]) -> list[EntryId]:
+    """Return the ids that are no more than instants: others may say something."""
+    return [one for one in ids if (instant := instant_of(one)) and one == entry_id_of(instant)]
 
 
 def _last(entry: Entry, key: str) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_journal import passages, words
-from agent_journal.errors import EntryNotFoundError, InvalidSidecarError, StorageError
+from agent_journal.errors import (
+    EntryNotFoundError,
+    IndexUnavailableError,
+    InvalidSidecarError,
+    StorageError,
+)
 from agent_journal.model import Entry, EntryId, Problem
 from agent_journal.ports import (
     Embedder,
@@ -22,6 +28,7 @@ from agent_journal.ports import (
     Store,
     Version,
 )
+from agent_journal.removal import mark_of
 
 if TYPE_CHECKING:
     from agent_journal.ports import Matrix
@@ -38,6 +45,9 @@ _BATCH = 256  # entries indexed in one transaction, so that others wait at most 
 _CLAIM = 16  # entries taken from the backlog at once: the most that a crash or a race does twice
 _LEASE_S = 600.0  # 16 entries of 1 MiB take minutes; only a crash leaves one, an end gives it back
 _SAME_COSINE = 0.999  # the same text on another machine differs by rounding alone
+
+
+_log = logging.getLogger("agent_journal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +159,23 @@ class Upkeep:
         same_text = {
             one for one in batch if one in there and there[one].entry == versions[one].entry
         }
-        wanting = self._index.update(list(self._analysed(batch, versions, same_text, unreadable)))
-        if wanting:
-            self._index.update(list(self._analysed(wanting, versions, set(), unreadable)))
+        redacted: list[EntryId] = []
+        analysed = list(self._analysed(batch, versions, same_text, unreadable, redacted))
+        self._purge([one for one in redacted if one in there and one not in same_text])
+        if wanting := self._index.update(analysed):
+            self._index.update(list(self._analysed(wanting, versions, set(), unreadable, [])))
+
+    def _purge(self, redacted: Sequence[EntryId]) -> None:
+        """Leave no trace of texts that were redacted since they were indexed.
+
+        Whoever redacted them has done so; but another process may have been at work on the old
+        text, and on other machines nobody did.
+        """
+        if redacted:
+            try:
+                self._index.purge(redacted)
+            except IndexUnavailableError as error:
+                _log.warning("redacted text may be left in an index: %s", error)
 
     def _analysed(
         self,
@@ -159,6 +183,7 @@ class Upkeep:
         versions: Mapping[EntryId, Version],
         same_text: Collection[EntryId],
         unreadable: list[Problem],
+        redacted: list[EntryId],
     ) -> Iterator[IndexedEntry]:
         for entry_id in batch:
             try:
@@ -168,6 +193,8 @@ class Upkeep:
             except StorageError as error:
                 unreadable.append(Problem(error.path, str(error)))
                 continue
+            if mark_of(entry):
+                redacted.append(entry_id)
             sidecar, problems = self.sidecar_of(entry_id, versions[entry_id])
             yield analyse(
                 entry, versions[entry_id], sidecar, problems, with_text=entry_id not in same_text

@@ -14,15 +14,18 @@ import pytest
 
 from agent_journal import entryfile
 from agent_journal.engines.files import FileStore
+from agent_journal.engines.ledgers import Ledgers
 from agent_journal.engines.memory import MemoryStore
 from agent_journal.errors import (
     EntryNotFoundError,
     EntryTooLargeError,
     InvalidSidecarError,
+    RedactionRefusedError,
     WriteFailedError,
 )
 from agent_journal.model import ENTRY_LIMIT_BYTES, Draft, EntryId, Provenance, to_milliseconds
 from agent_journal.ports import Sidecar, Store
+from agent_journal.redaction import Redaction
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 7000, tzinfo=UTC)
 NOON_ID = EntryId("20260131-120000-007")
@@ -308,6 +311,63 @@ class StoreContract:
         assert self.ids() == {entry.id for entry in entries}
         assert len(self.ids()) == 200
 
+    def test_a_redacted_entry_is_what_is_read_from_then_on(self) -> None:
+        """All of it or a part; the sidecar is gone, the version another, other entries the same."""
+        entry = self.store.append(Draft("Title", "one two", tags=["one"]))
+        self.store.write_sidecar(entry.id, SIDECAR)
+        before = self.store.listing().versions
+        purged: list[str] = []
+
+        def purge() -> None:
+            purged.append(self.store.read(entry.id).body)
+
+        done = self.store.redact(entry.id, Redaction("why", "one"), purge)
+        assert (done.id, done.count, purged) == (entry.id, 2, ["[redacted] two"])
+        assert self.store.read(entry.id).tags == ("[redacted]",)
+        assert self.store.read_sidecar(entry.id) is None
+        after = self.store.listing().versions
+        assert after[entry.id].entry != before[entry.id].entry
+        assert after[entry.id].sidecar == ""
+        assert after[EntryId("first")] == before[EntryId("first")]
+        assert self.store.redact(entry.id, Redaction("why"), purge).count == 1
+        assert self.store.read(entry.id).title == "[redacted]"
+        assert self.ids() == {entry.id}
+
+    def test_a_finished_redaction_changes_nothing_but_purges(self) -> None:
+        """So that the same call again is always safe, and does what was left undone."""
+        entry = self.store.append(Draft("Title"))
+        self.store.redact(entry.id, Redaction("why"), lambda: None)
+        before = self.store.listing(thorough=True)
+        purged: list[bool] = []
+        for asked in (Redaction("why"), Redaction("why", "Title"), None):
+            done = self.store.redact(entry.id, asked, lambda: purged.append(True))
+            assert (done.count, done.was) == (0, "")
+        assert purged == [True] * 3
+        assert self.store.listing(thorough=True) == before
+
+    def test_what_cannot_be_redacted_is_refused(self) -> None:
+        """An entry that isn't there, a text that isn't in it, one that was never redacted."""
+        purged: list[bool] = []
+        for entry_id in ("no-such", "../first", ""):
+            with pytest.raises(EntryNotFoundError):
+                self.store.redact(EntryId(entry_id), Redaction("why"), lambda: purged.append(True))
+        for asked in (Redaction("why", "nowhere"), None):
+            with pytest.raises(RedactionRefusedError):
+                self.store.redact(EntryId("first"), asked, lambda: purged.append(True))
+        assert self.store.read(EntryId("first")).body == "body"
+        assert purged == []
+
+    def test_what_was_appended_stands_up_to_an_audit(self) -> None:
+        """There is nothing to adopt in it, and only known entries may be."""
+        self.hands.remove("first")
+        entry = self.store.append(Draft("t"))
+        assert entry.problems == ()
+        assert self.store.audit() == []
+        assert self.store.adopt() == []
+        assert self.store.adopt([entry.id]) == []
+        with pytest.raises(EntryNotFoundError):
+            self.store.adopt([EntryId("no-such")])
+
     def test_nothing_is_left_to_sweep(self) -> None:
         """Writers that finish leave no temporary file, nor do those that are refused."""
         self.store.append(Draft(title="t"))
@@ -322,6 +382,15 @@ class StoreContract:
 
 class TestFileStore(StoreContract):
     """Files in a folder."""
+
+    def make(self, folder: Path, clock: Callable[[], int]) -> tuple[Store, Hands]:
+        """A folder of its own, with ledgers."""
+        ledgers = Ledgers(folder, folder.with_name("memory"))
+        return FileStore(folder, ledgers=ledgers, now_ns=clock), FolderHands(folder)
+
+
+class TestFileStoreWithoutLedgers(StoreContract):
+    """The same where no ledger is kept."""
 
     def make(self, folder: Path, clock: Callable[[], int]) -> tuple[Store, Hands]:
         """A folder of its own."""

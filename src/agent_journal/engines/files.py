@@ -150,6 +150,8 @@ class FileStore:
     ) -> list[EntryId]:
         """Take files as they are now; see `Store.adopt`."""
         if self._ledgers is None:
+            for entry_id in ids:
+                self.read(entry_id)
             return []
         found = self._audited(self._ledgers, progress)
         known = found.hashes.keys() | found.found.keys()

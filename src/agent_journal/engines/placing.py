@@ -24,6 +24,7 @@ _NO_SUCH_CALL = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPN
 _NO_LINKS = _NO_SUCH_CALL | {errno.EPERM, errno.EACCES, errno.EMLINK, errno.EXDEV}
 """What file systems without hard links answer; Android's policy says EACCES."""
 
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENAMETOOLONG})
 _AT_LEAST = 8192
 _CHUNK = 1024 * 1024
 _PRIVATE_FILE = 0o600
@@ -287,8 +288,10 @@ class Staging:
 def _mode_of(folder: int, name: str) -> int | None:
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-    except FileNotFoundError:
-        return None
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            return None
+        raise
 
 
 def rename_exclusively(folder: int, old: str, new: str) -> None:

@@ -74,8 +74,9 @@ def redact_file(
     except OSError as error:
         message = f"entry {printable(path)} is not redacted, or not wholly: {reason_of(error)}"
         raise StorageError(printable(path), f"{message}; then run the same again") from error
-    stays = bool(asked and asked.text and asked.pattern.search(entry_id))
-    return Redacted(entry_id, count, sha256 if count else "", stays, notices)
+    if asked and asked.text and asked.pattern.search(entry_id):
+        notices += ("the text stands in the entry's id too, and stays there",)
+    return Redacted(entry_id, count, sha256 if count else "", notices)
 
 
 def _await_others(folder: int, path: Path) -> None:

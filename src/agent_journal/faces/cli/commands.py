@@ -41,6 +41,7 @@ from agent_journal.faces.cli.output import (
     say_warning,
     waiting,
 )
+from agent_journal.faces.cli.redacting import redact
 from agent_journal.faces.cli.shared import secrets_option, shared_options
 from agent_journal.faces.framing import counted
 from agent_journal.model import Draft
@@ -364,7 +365,7 @@ def completion(context: click.Context, shell: str) -> int:
     return OK
 
 
-for _command in (doctor, export, import_, install, uninstall, hosts, model):
+for _command in (doctor, export, import_, install, uninstall, hosts, model, redact):
     commands.add_command(_command)
 
 

@@ -38,7 +38,7 @@ MEANINGS: Mapping[int, str] = {
     NOTHING: "nothing found, problems found (check, doctor), not all taken over (import, export), "
     "or nothing written (write, editor)",
     USAGE: "the command line is wrong",
-    REFUSED: "the draft or the query is refused: a field breaks a rule",
+    REFUSED: "the draft, the query or the redaction is refused: a field breaks a rule",
     NOT_FOUND: "no entry has this id, or several ids start with what was given",
     STORAGE: "the journal folder, the index, the model, the output or what to import can't be used",
     CONFIG: "the configuration file, a flag or an environment variable can't be used",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agent_journal.faces.models.survey import Row
     from agent_journal.journal import Status
     from agent_journal.models.catalogue import ModelDescription
+    from agent_journal.redaction import Redacted
     from agent_journal.transfer.intake import Intake
     from agent_journal.transfer.jsonl import Export
     from agent_journal.upkeep import Changes
@@ -192,6 +193,15 @@ def status_lines(status: Status, settings: Settings, warnings: Iterable[str]) ->
         if not number:
             yield _line(("latest warnings:", "dim"))
         yield Line(((one_line(warning), ""),), indent=2)
+
+
+def redacted_lines(done: Redacted) -> Iterator[Line]:
+    """Lay out what a redaction did."""
+    if done.count:
+        places = f" in {done.count:,} places" if done.count > 1 else ""
+        yield _line((f"{one_line(done.id)} is redacted{places}", "bold"))
+    else:
+        yield _line((f"{one_line(done.id)} was redacted before; what was made of it is gone", ""))
 
 
 def changes_lines(changes: Changes, *, embedded: int, reason: str) -> Iterator[Line]:

@@ -175,6 +175,11 @@ def ids_argument(decorated: Decorated) -> Decorated:
     )(decorated)
 
 
+def id_argument(decorated: Decorated) -> Decorated:
+    """Add an argument of one id, completed from the journal."""
+    return click.argument("entry_id", metavar="ID", shell_complete=_ids_begun)(decorated)
+
+
 def _whole_path(project: str) -> str:
     """Return a project's path as it goes from anywhere; a name is left as it is."""
     if project.startswith("~"):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agent_journal.faces.models.survey import Row
     from agent_journal.journal import Status
     from agent_journal.models.catalogue import ModelDescription
+    from agent_journal.redaction import Redacted
     from agent_journal.transfer.intake import Intake
     from agent_journal.transfer.jsonl import Export
     from agent_journal.upkeep import Changes
@@ -104,6 +105,17 @@ def check_shape(problems: Iterable[Problem], adopted: Iterable[EntryId]) -> dict
     return {
         "adopted": list(adopted),
         "problems": [{**problem_shape(problem), "kind": problem.kind} for problem in problems],
+    }
+
+
+def redacted_shape(done: Redacted, folder: Path) -> dict[str, Json]:
+    """Return what a redaction did."""
+    return {
+        "id": done.id,
+        "path": str(path_of(done.id, folder)),
+        "places": done.count,
+        "was": done.was,
+        "notices": list(done.notices),
     }
 
 
