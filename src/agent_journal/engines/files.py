@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_journal import entryfile
 from agent_journal import sidecar as sidecarfile
-from agent_journal.engines.auditing import Audit, audit
 from agent_journal.engines.instants import NO_FREE_ID, Instants, asked_for, render_checked
 from agent_journal.engines.ledgers import Ledgers
 from agent_journal.engines.placing import (
@@ -30,7 +30,6 @@ from agent_journal.engines.placing import (
     read_file,
     reason_of,
 )
-from agent_journal.engines.redacting import redact_file
 from agent_journal.engines.scanning import ENTRY_SUFFIX, SIDECAR_SUFFIX, Scanner, printable
 from agent_journal.errors import (
     EntryNotFoundError,
@@ -52,7 +51,9 @@ from agent_journal.model import (
 )
 from agent_journal.ports import Listing, Progress, Sidecar
 from agent_journal.redaction import Redacted, Redaction
-from agent_journal.removal import mark_of
+
+if TYPE_CHECKING:
+    from agent_journal.engines.auditing import Audit
 
 _ENTRY_MODE = 0o400
 _SIDECAR_MODE = 0o600
@@ -180,6 +181,10 @@ class FileStore:
         self, entry_id: EntryId, asked: Redaction | None, purge: Callable[[], None]
     ) -> Redacted:
         """Remove text from an entry for good; see `Store.redact`."""
+        from agent_journal.engines.redacting import (  # noqa: PLC0415 - 3 ms with what it imports
+            redact_file,
+        )
+
         name = self._name_of(entry_id, ENTRY_SUFFIX)
         try:
             with opened(self._folder) as folder:
@@ -275,6 +280,8 @@ class FileStore:
         return ()
 
     def _audited(self, ledgers: Ledgers, progress: Progress | None) -> Audit:
+        from agent_journal.engines.auditing import audit  # noqa: PLC0415 - as above
+
         try:
             return audit(
                 self._folder,
@@ -287,6 +294,8 @@ class FileStore:
             raise JournalUnavailableError(self.location, reason_of(error)) from error
 
     def _mark_of(self, entry_id: EntryId) -> str:
+        from agent_journal.removal import mark_of  # noqa: PLC0415 - as above
+
         try:
             return mark_of(self.read(entry_id))
         except (EntryNotFoundError, StorageError):
