@@ -365,6 +365,7 @@ class TestUnledgered:
     SCRIPT = """
 import logging
 from pathlib import Path
+import agent_journal.engines.auditing
 from agent_journal.engines.files import FileStore
 from agent_journal.engines.ledgers import Ledgers
 from agent_journal.errors import JournalError

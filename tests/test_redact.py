@@ -270,6 +270,7 @@ from pathlib import Path
 from tests.redacted import Home
 from agent_journal.errors import JournalError
 from agent_journal.query import Query
+import agent_journal.engines.auditing, agent_journal.engines.redacting
 import agent_journal.engines.sqlite, agent_journal.engines.sqlite_columns
 logging.disable()
 home = Home(Path(sys.argv[1]))
