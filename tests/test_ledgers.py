@@ -18,15 +18,20 @@ from tests.drop import run_as_nobody
 from tests.folders import DRAFT, NOON_ID, Calls, fail, open_folder
 from tests.ledgered import doubts, ledger_files, ledgered, lines, machine
 
+from agent_journal.engines import auditing, placing
 from agent_journal.engines import ledgers as ledgers_module
 from agent_journal.engines.files import FileStore
 from agent_journal.engines.ledgers import FOLDER, Ledgers
+from agent_journal.engines.loading import NoEmbedder
+from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.errors import (
     EntryNotFoundError,
     JournalUnavailableError,
     LedgerUnavailableError,
 )
+from agent_journal.journal import Journal
 from agent_journal.model import Draft, EntryId
+from agent_journal.ports import Listing
 
 
 @pytest.fixture
@@ -131,6 +136,37 @@ class TestWriting:
         path.write_bytes(b"\n" * 10_000 + path.read_bytes())
         store.append(DRAFT)
         assert ledgered(folder) == [name, NOON_ID]
+
+    @pytest.mark.parametrize("code", [errno.EPERM, errno.EACCES])
+    def test_a_file_system_without_modes_is_good_enough(
+        self, store: FileStore, folder: Path, monkeypatch: pytest.MonkeyPatch, code: int
+    ) -> None:
+        """FAT refuses to change them."""
+        folder.mkdir()
+        for name in ("chmod", "fchmod"):
+            fail(monkeypatch, name, code)
+        previous = os.umask(0o077)
+        try:
+            assert store.append(DRAFT).problems == ()
+        finally:
+            os.umask(previous)
+        assert ledgered(folder) == [NOON_ID]
+
+    def test_a_folder_that_another_makes_first_is_used(
+        self, store: FileStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Two machines that write for the first time at once; only the moment is made up."""
+        folder.mkdir()
+        real = os.mkdir
+
+        def mkdir(name: str, *args: int, **given: int) -> None:
+            if name == FOLDER:
+                real(name, *args, **given)
+            real(name, *args, **given)
+
+        monkeypatch.setattr(os, "mkdir", mkdir)
+        assert store.append(DRAFT).problems == ()
+        assert ledgered(folder) == [NOON_ID]
 
     def test_threads_share_one_chain(self, folder: Path, memory: Path) -> None:
         """Whichever comes first."""
@@ -333,6 +369,31 @@ class TestUnledgered:
         assert list(target.iterdir()) == []
         assert any("it can't be read" in problem.reason for problem in store.audit())
 
+    def test_a_ledger_that_cannot_be_read_is_left_alone(
+        self,
+        store: FileStore,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        """No other is begun for a bad sector, of which only the failure is made up."""
+        first = store.append(DRAFT).id
+        real = os.pread
+
+        def pread(descriptor: int, count: int, offset: int) -> bytes:
+            if count > 300:  # what is remembered is shorter
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return real(descriptor, count, offset)
+
+        for _ in range(2):
+            store.append(DRAFT)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pread", pread)
+            self.check_told(store, caplog, "input/output error")
+        assert len(ledger_files(folder)) == 1
+        assert ledgered(folder)[0] == first
+        assert store.append(DRAFT).problems == ()
+
     @pytest.mark.parametrize("name", ["pwrite", "mkdir"])
     def test_a_failing_disk_costs_the_line_alone(
         self,
@@ -420,6 +481,73 @@ with dropped():
                 told = run_as_nobody(self.SCRIPT.replace(".kind", ".reason"), folder, memory)
                 assert "it can't be read: permission denied" in told
                 closed.chmod(mode)
+
+
+class TestAuditing:
+    """Every file and every ledger is read, while others go on writing."""
+
+    def test_progress_is_told_of_both_readings(self, store: FileStore) -> None:
+        """A check reads entries for what is wrong with them, and once more for the ledger."""
+        store.append(DRAFT)
+        store.append(DRAFT)
+        told: list[tuple[int, int]] = []
+        with Journal(store, MemoryIndex(), NoEmbedder("none")) as journal:
+            journal.check(progress=lambda done, total: told.append((done, total)))
+        assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+    def test_it_ends_though_others_never_do(
+        self, store: FileStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After some looks what is doubted is told, even if the ledger still grows."""
+        store.append(DRAFT)
+        (folder / "by hand.md").write_text("x")
+        monkeypatch.setattr(auditing, "_LOOKS", 3)
+        real = store.listing
+
+        def listing(*, thorough: bool = False) -> Listing:
+            found = real(thorough=thorough)
+            store.append(DRAFT)
+            return found
+
+        monkeypatch.setattr(store, "listing", listing)
+        assert doubts(store) == [("unledgered", "by hand.md")]
+        assert len(real().versions) == 6
+
+    def test_a_file_that_goes_meanwhile_is_no_doubt_of_its_content(
+        self, store: FileStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is missing then, or it never had a line."""
+        store.append(DRAFT)
+        (folder / "by hand.md").write_text("x")
+        real = placing.hash_file
+
+        def hash_file(at: int, name: str) -> str:
+            for path in folder.glob("*.md"):
+                path.unlink()
+            return real(at, name)
+
+        monkeypatch.setattr("agent_journal.engines.auditing.hash_file", hash_file)
+        assert doubts(store) == [("missing", f"{NOON_ID}.md")]
+
+    def test_a_file_that_cannot_be_read_is_told_by_a_check_alone(
+        self, store: FileStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nothing is known of it that could be compared; only the failure is made up."""
+        store.append(DRAFT)
+
+        def hash_file(*_: object) -> str:
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+        monkeypatch.setattr("agent_journal.engines.auditing.hash_file", hash_file)
+        assert store.audit() == []
+
+    def test_a_link_in_the_place_of_an_entry_is_none(self, store: FileStore, folder: Path) -> None:
+        """It isn't followed, whatever it leads to; the entry is missing."""
+        store.append(DRAFT)
+        path = folder / f"{NOON_ID}.md"
+        path.rename(folder / "elsewhere")
+        path.symlink_to(folder / "elsewhere")
+        assert doubts(store) == [("missing", path.name)]
 
 
 class TestAdopting:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -14,10 +16,11 @@ from pathlib import Path
 
 import pytest
 from tests.drop import run_as_nobody
-from tests.folders import open_folder
+from tests.folders import fail, open_folder
 from tests.ledgered import ledger_files, lines
 from tests.redacted import HOME_OF_SECRETS, Home, mentions
 
+from agent_journal import removal
 from agent_journal.engines.files import FileStore
 from agent_journal.engines.locking import has_writer
 from agent_journal.engines.placing import Staging, opened
@@ -254,6 +257,40 @@ class TestFailures:
                 site.journal.redact(site.secret, reason="why")
         assert site.content() == before
 
+    @pytest.mark.parametrize("name", ["rename", "unlink"])
+    def test_a_failing_disk_is_told_and_finished_later(
+        self, site: Home, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        """Of which only the failure is made up."""
+        before = site.content()
+        with monkeypatch.context() as patch:
+            fail(patch, name, errno.EIO)
+            with pytest.raises(StorageError, match="then run the same again"):
+                site.journal.redact(site.secret, reason="why")
+        expected = [] if name == "rename" else ["unfinished"]
+        assert [problem.kind for problem in site.problems()] == expected
+        assert (site.content() == before) == (name == "rename")
+        site.journal.redact(site.secret, reason="why")
+        assert mentions(site.root) == []
+        assert site.problems() == []
+
+    def test_a_file_system_without_locks_will_do(
+        self, site: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only the ledger's line needs one, and says so."""
+
+        def flock(*_: int) -> None:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+        site.journal.search(Query("zebra"), wait_s=0)
+        with monkeypatch.context() as patch:
+            patch.setattr("agent_journal.engines.locking.fcntl.flock", flock)
+            patch.setattr(type(site.index), "purge", lambda *_: None)
+            done = site.journal.redact(site.secret, reason="why")
+        assert "no locks available" in done.notices[0]
+        site.journal.redact(site.secret)
+        assert mentions(site.root) == []
+
     def test_a_writer_at_work_is_not_disturbed(self, site: Home) -> None:
         """Its unfinished file stays; what a crashed one left behind goes."""
         with opened(site.folder) as folder, Staging(folder, 0o400) as staging:
@@ -355,6 +392,30 @@ class TestElsewhere:
         late.search(Query("zebra"), wait_s=0)
         assert mentions(site.root) == []
         late.close()
+
+    def test_a_search_goes_on_where_nothing_can_be_purged(
+        self, site: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Whoever reads the log learns of it; the entry itself is found as it is now."""
+        path = site.folder / f"{site.secret}.md"
+        tombstone = removal.redact(
+            site.store.read(site.secret),
+            path.read_bytes(),
+            Redaction("why", "zyxquokka"),
+            was="0" * 64,
+            at=site.created,
+        )[0]
+
+        def fail(*_: object) -> None:
+            raise IndexUnavailableError("index", "read-only")
+
+        path.unlink()
+        path.write_bytes(tombstone)
+        monkeypatch.setattr(type(site.index), "purge", fail)
+        with caplog.at_level(logging.WARNING, "agent_journal"):
+            (hit,) = site.journal.search(Query("Turin"), wait_s=0).hits
+        assert MARKER in hit.entry.body
+        assert "redacted text may be left in an index" in caplog.text
 
     def test_an_old_copy_that_comes_back_is_told_and_redacted_again(self, site: Home) -> None:
         """As from a machine that was asleep."""
