@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.proven import KEY, Trials
 
 _XDG = {
     "XDG_CACHE_HOME": ".cache",
@@ -33,6 +34,27 @@ def _signals() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             is_int = number == signal.SIGINT
             signal.signal(number, signal.default_int_handler if is_int else signal.SIG_DFL)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make room for what trials report."""
+    config.stash[KEY] = Trials()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print what was tried, and what came of it."""
+    if table := config.stash[KEY].table():
+        terminalreporter.section("what was tried")
+        for line in table:
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def trials(pytestconfig: pytest.Config) -> Trials:
+    """Give what collects the trials of this run for the table at its end."""
+    return pytestconfig.stash[KEY]
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from tests.proven import Trials
 
 from agent_journal.engines.files import FileStore
 from agent_journal.model import EntryId
@@ -112,13 +113,15 @@ def check_whole(folder: Path, writers: Sequence[Writer]) -> None:
         assert stat.S_IMODE((folder / f"{entry_id}.md").stat().st_mode) == 0o400
 
 
-def check_processes(folder: Path, count: int, instant: str) -> None:
+def check_processes(trials: Trials, folder: Path, count: int, instant: str) -> None:
     """Let eight processes append at once and count."""
     writers = [Writer(folder, f"writer {n}", count, instant) for n in range(8)]
     run_all(writers, [None] * 8)
     assert [writer.end() for writer in writers] == [""] * 8
     assert all(writer.finished for writer in writers)
     ids = [entry_id for writer in writers for entry_id in writer.acknowledged]
+    lost = len(ids) - len(set(ids).intersection(FileStore(folder).listing().versions))
+    trials.report("8 processes append at once", tried=1, acknowledged=len(ids), lost=lost)
     assert len(ids) == len(set(ids)) == 8 * count
     assert {file.name for file in folder.iterdir()} == {f"{entry_id}.md" for entry_id in ids}
     check_whole(folder, writers)
@@ -130,19 +133,21 @@ INSTANTS = pytest.mark.parametrize(
 
 
 @INSTANTS
-def test_processes_that_append_at_once_lose_nothing(tmp_path: Path, instant: str) -> None:
+def test_processes_that_append_at_once_lose_nothing(
+    trials: Trials, tmp_path: Path, instant: str
+) -> None:
     """Each acknowledgement is a file of its own, all of one instant too."""
-    check_processes(tmp_path, 40, instant)
+    check_processes(trials, tmp_path, 40, instant)
 
 
 @pytest.mark.prove
 @INSTANTS
-def test_4000_acknowledgements_are_4000_files(tmp_path: Path, instant: str) -> None:
+def test_4000_acknowledgements_are_4000_files(trials: Trials, tmp_path: Path, instant: str) -> None:
     """The same with 8 processes of 500 entries each."""
-    check_processes(tmp_path, 500, instant)
+    check_processes(trials, tmp_path, 500, instant)
 
 
-def check_kills(folder: Path, seed: int) -> None:
+def check_kills(trials: Trials, folder: Path, seed: int) -> None:
     """Kill four writers at random points, and write on."""
     points = random.Random(seed)  # noqa: S311 - no secret
     writers = [Writer(folder, f"writer {n}", 10_000, "2026-01-31T12:00:00Z") for n in range(4)]
@@ -150,8 +155,11 @@ def check_kills(folder: Path, seed: int) -> None:
     assert not any(writer.finished for writer in writers)
     assert [writer.end() for writer in writers] == [""] * 4
     assert all(writer.acknowledged for writer in writers)
-    check_whole(folder, writers)
+    there = FileStore(folder).listing().versions
+    lost = sum(entry_id not in there for writer in writers for entry_id in writer.acknowledged)
     acknowledged = sum(len(writer.acknowledged) for writer in writers)
+    trials.report("writers killed at random", tried=4, acknowledged=acknowledged, lost=lost)
+    check_whole(folder, writers)
     listed = len(FileStore(folder).listing().versions)
     assert acknowledged <= listed <= acknowledged + len(writers)
     FileStore(folder).sweep(older_than_s=-60)
@@ -162,16 +170,16 @@ def check_kills(folder: Path, seed: int) -> None:
     check_whole(folder, [*writers, after])
 
 
-def test_killed_writers_lose_nothing_acknowledged(tmp_path: Path) -> None:
+def test_killed_writers_lose_nothing_acknowledged(trials: Trials, tmp_path: Path) -> None:
     """Whatever kill -9 interrupts, what was acknowledged is whole, and so is what is listed."""
-    check_kills(tmp_path, seed=1)
+    check_kills(trials, tmp_path, seed=1)
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("seed", range(2, 22))
-def test_killed_writers_lose_nothing_many_times(tmp_path: Path, seed: int) -> None:
+def test_killed_writers_lose_nothing_many_times(trials: Trials, tmp_path: Path, seed: int) -> None:
     """The same at many more points."""
-    check_kills(tmp_path, seed)
+    check_kills(trials, tmp_path, seed)
 
 
 SUICIDE = """
