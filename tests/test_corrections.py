@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -22,6 +21,7 @@ from agent_journal.errors import JournalUnavailableError, ReferenceNotFoundError
 from agent_journal.journal import Journal
 from agent_journal.model import Draft, Entry, EntryId, Relations
 from agent_journal.query import Query
+from agent_journal.ranking import Ranking
 
 A, B, C, D = map(EntryId, "ABCD")
 IDS = [EntryId(letter) for letter in "ABCDEFGH"]
@@ -30,15 +30,9 @@ GRAPHS = st.dictionaries(
 )
 
 
-class Hit(NamedTuple):
-    """A hit, as far as its order goes."""
-
-    id: EntryId
-
-
 def arranged(corrections: Corrections, order: Sequence[EntryId]) -> list[EntryId]:
     """Return hits as they are arranged."""
-    return [hit.id for hit in corrections.arranged(map(Hit, order), set(order))]
+    return list(corrections.arranged(dict.fromkeys(order)))
 
 
 class TestArranged:
@@ -101,18 +95,18 @@ class TestArranged:
 
     def test_no_more_is_looked_at_than_is_needed(self) -> None:
         """A first page of a hundred thousand hits costs as much as one of a hundred."""
-        looked: list[EntryId] = []
+        looked: list[str] = []
 
-        def ranked() -> Iterator[Hit]:
-            for number in range(100):
-                looked.append(EntryId(str(number)))
-                yield Hit(looked[-1])
+        class Hits(dict[EntryId, None]):
+            def __iter__(self) -> Iterator[EntryId]:
+                for one in super().__iter__():
+                    looked.append(one)
+                    yield one
 
         graph = {EntryId("1"): (EntryId("4"),), EntryId("9"): (EntryId("99"),)}
-        ids = {EntryId(str(number)) for number in range(100)}
-        page = Corrections(graph).arranged(ranked(), ids)
-        assert [next(page).id for _ in range(3)] == ["0", "4", "1"]
-        assert len(looked) == 5
+        page = Corrections(graph).arranged(Hits.fromkeys(EntryId(str(n)) for n in range(100)))
+        assert [next(page) for _ in range(3)] == ["0", "4", "1"]
+        assert looked == ["0", "1"]
 
     def test_a_long_chain_ends(self) -> None:
         """As long as no recursion could be."""
@@ -182,6 +176,30 @@ class TestSearch:
         pages = [found(journal, "redis", limit=limit, offset=at) for at in range(0, 8, limit)]
         assert [title for page in pages for title in page] == whole
         assert journal.search(Query("redis", limit=limit, offset=3)).total == 7
+
+    @pytest.mark.parametrize("embedded", [False, True])
+    def test_nothing_is_said_of_hits_on_other_pages(
+        self, journal: Journal, monkeypatch: pytest.MonkeyPatch, *, embedded: bool
+    ) -> None:
+        """Though what supersedes the first comes last: a page costs a page, however many hits."""
+        first = journal.write(Draft("redis", "redis"))
+        for number in range(30):
+            journal.write(Draft(f"entry {number}", "redis " * 3 + "words " * number))
+        last = journal.write(Draft("last", "redis " + "words " * 200, supersedes=first.id))
+        if embedded:
+            journal.work_backlog(wait_s=9)
+        said = []
+        real = Ranking.__getitem__
+
+        def watched(ranking: Ranking, where: int) -> object:
+            said.append(where)
+            return real(ranking, where)
+
+        monkeypatch.setattr(Ranking, "__getitem__", watched)
+        page = journal.search(Query("redis", limit=2), wait_s=9)
+        assert [hit.entry.id for hit in page.hits] == [last.id, first.id]
+        assert page.total == 32
+        assert said == [31, 0]
 
     def test_what_is_no_hit_is_only_named(self, journal: Journal) -> None:
         """A filter keeps its promise, and so does the total."""

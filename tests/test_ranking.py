@@ -108,6 +108,14 @@ def simple(
 
 
 @given(evidences())
+def test_places_are_the_order_of_hits(evidence: Evidence) -> None:
+    """By words alone and with vectors, among tied scores too."""
+    for given_ in (evidence, dataclasses.replace(evidence, nearest={}, compared=0)):
+        ranked = rank(given_, TERMS, KEY, BASELINE)
+        assert list(ranked.places().items()) == [(hit.id, at) for at, hit in enumerate(ranked)]
+
+
+@given(evidences())
 def test_every_entry_comes_once_with_a_score_between_0_and_1_best_first(evidence: Evidence) -> None:
     """Ranking neither loses nor doubles an entry, and orders by score, then newest, then id."""
     hits = judged(evidence)

@@ -14,7 +14,6 @@ from agent_journal.errors import (
     EntryNotFoundError,
     StorageError,
 )
-from agent_journal.evidence import Evidence, EvidenceArrays
 from agent_journal.model import Entry, EntryId, Hit, Problem, from_milliseconds, instant_of
 from agent_journal.ports import Embedder, EmbedderLoader, Index, QueryVector, Store
 from agent_journal.query import Filters, Query
@@ -108,7 +107,7 @@ def _matching(
     )
     corrections = index.corrections()
     hits = []
-    for found in _page(query, ranked, evidence, corrections):
+    for found in _page(query, ranked, corrections):
         if (entry := _read_hit(store, found.id)) is not None:
             snippet, offset = _snippet(entry, found.start, found.end, terms)
             by = corrections.superseded_by(found.id)
@@ -116,21 +115,13 @@ def _matching(
     return Found(tuple(hits), len(ranked), reason, backlog, evidence.entry_count)
 
 
-def _page(
-    query: Query,
-    ranked: ranking.Ranking,
-    evidence: Evidence | EvidenceArrays,
-    corrections: Corrections,
-) -> list[ranking.Ranked]:
+def _page(query: Query, ranked: ranking.Ranking, corrections: Corrections) -> list[ranking.Ranked]:
     """Return the page asked for, of hits of which none comes before one that supersedes it."""
     start, stop = query.offset, query.offset + query.limit
     if not corrections.superseding:
         return ranked[start:stop]
-    if isinstance(evidence, Evidence):
-        hits = {facts.id for facts in evidence.entries.values()}
-    else:
-        hits = set(evidence.ids)
-    return list(islice(corrections.arranged(ranked, hits), start, stop))
+    places = ranked.places()
+    return [ranked[places[one]] for one in islice(corrections.arranged(places), start, stop)]
 
 
 def _query_vector(

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
 
 from agent_journal.model import EntryId
-
-
-class _Found(Protocol):
-    @property
-    def id(self) -> EntryId: ...
-
-
-_T = TypeVar("_T", bound=_Found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +32,18 @@ class Corrections:
         """Return what annotates an entry, newest first."""
         return self.annotating.get(entry_id, ())
 
-    def arranged(self, ranked: Iterable[_T], hits: Collection[EntryId]) -> Iterator[_T]:
+    def arranged(self, hits: Collection[EntryId]) -> Iterator[EntryId]:
         """Yield hits in their order, but for those that supersede a hit, which come before it.
 
-        No more of `ranked` is looked at than is needed for what is taken.
+        No more is looked at than is needed for what is taken.
 
         Args:
-            ranked: hits, best first, each once.
-            hits: the ids of all of them.
+            hits: their ids, best first, each once; often asked whether it holds one.
         """
-        coming = iter(ranked)
-        ahead: deque[_T] = deque()  # looked at, and not yet their turn
-        known: dict[EntryId, _T] = {}
         passed: set[EntryId] = set()
-
-        def look_on() -> bool:
-            for found in coming:
-                known[found.id] = found
-                ahead.append(found)
-                return True
-            return False
-
-        while ahead or look_on():
-            turn = ahead.popleft()
-            if turn.id in passed:
-                continue
-            for entry_id in self._successors_first(turn.id, passed):
-                if entry_id in hits:
-                    while entry_id not in known and look_on():
-                        pass
-                    yield known[entry_id]
+        for hit in hits:
+            if hit not in passed:
+                yield from (one for one in self._successors_first(hit, passed) if one in hits)
 
     def _successors_first(self, entry_id: EntryId, passed: set[EntryId]) -> list[EntryId]:
         """Return an entry after all that supersedes it, without what was passed, which grows."""

@@ -57,8 +57,11 @@ class Ranked(NamedTuple):
 class Ranking(Sequence[Ranked]):
     """Hits, best first. What is said of a hit is made when it is looked at: most never are."""
 
-    def __init__(self, order: Sequence[int], say: Callable[[int], Ranked]) -> None:
+    def __init__(
+        self, order: Sequence[int], ids: Callable[[], list[EntryId]], say: Callable[[int], Ranked]
+    ) -> None:
         self._order = order
+        self._ids = ids
         self._say = say
 
     def __len__(self) -> int:
@@ -76,6 +79,10 @@ class Ranking(Sequence[Ranked]):
         if isinstance(where, slice):
             return [self._say(one) for one in self._order[where]]
         return self._say(self._order[where])
+
+    def places(self) -> dict[EntryId, int]:
+        """Return at which place each entry stands, in this order; cheap, beside looking at all."""
+        return {entry_id: place for place, entry_id in enumerate(self._ids())}
 
 
 def rank(
@@ -141,7 +148,7 @@ def _rank_by_words(
         _, start, end, _ = (0, 0, 0, 0) if passage is None else passages[passage]
         return Ranked(entry_id, score, found_by, start, end, _judged(reasons))
 
-    return Ranking(range(len(judged)), say)
+    return Ranking(range(len(judged)), lambda: [entry_id for _, _, entry_id, _ in judged], say)
 
 
 def _rank_by_all(
@@ -203,7 +210,7 @@ def _rank_by_all(
             ids[row], float(scores[row]), found_by, start, end, _judged(reasons, baseline)
         )
 
-    return Ranking(rows, say)
+    return Ranking(rows, lambda: [ids[row] for row in rows], say)
 
 
 def _judged(reasons: Reasons, baseline: Baseline | None = None) -> Reasons:
