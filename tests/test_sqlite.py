@@ -546,6 +546,43 @@ def test_bytes_may_be_wrong_anywhere(path: Path) -> None:
     assert healed
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE words_content SET c0 = replace(c0, 'word', 'wood') WHERE id = 1",
+        "UPDATE words_data SET block = CAST(replace(block, 'ord', 'oad') AS BLOB) WHERE id > 10",
+        "UPDATE passages SET entry = 1 WHERE key = 3",
+        "UPDATE passages SET length = 7 WHERE key = 1",
+        "UPDATE entries SET first_passage = 1 WHERE key = 2",
+        "UPDATE entries SET passages = 0 WHERE key = 2",
+        "UPDATE state SET entries = 9",
+        "UPDATE tag_counts SET uses = 9",
+        "DELETE FROM words_docsize WHERE id = 1",
+    ],
+)
+def test_damage_that_hides_is_found_when_looked_for(
+    path: Path, statement: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What no search would notice makes the file new when it is verified, said once."""
+    index = SqliteIndex(path)
+    fill(index)
+    index.close()
+    change(path, statement)
+    with caplog.at_level(logging.WARNING, "agent_journal"):
+        index = SqliteIndex(path)
+        index.verify()
+        index.verify()
+    assert index.count() == 0
+    assert len(caplog.records) == 1
+    index.close()
+
+
+def test_nothing_is_made_to_be_verified(path: Path) -> None:
+    """A journal that was never searched has no index, and gets none."""
+    SqliteIndex(path).verify()
+    assert not path.exists()
+
+
 def exercise(index: Index) -> None:
     """Call everything once."""
     index.listing()

@@ -291,6 +291,8 @@ class Journal:
     def check(self, *, fix: bool = False, progress: Progress | None = None) -> list[Problem]:
         """Read every entry, sidecar and ledger, and return all problems, ordered by path and line.
 
+        The index is looked through as well; a damaged one is replaced and makes no problem.
+
         Args:
             fix: remove temporary files that crashed writers left more than a day ago.
             progress: told of (done, total); each entry is read twice.
@@ -302,6 +304,7 @@ class Journal:
             self._store.sweep(older_than_s=_STALE_S)
         listing = self._store.listing(thorough=True)
         found = checking.check(self._store, self._upkeep, listing, progress)
+        self._degrading(lambda: self._index.verify())  # noqa: PLW0108 - the fallback is another
         if notice := self._degrading(lambda: self._emptied(listing)):
             found.append(Problem(self._store.location, notice))
         return checking.in_order(found)

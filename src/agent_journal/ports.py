@@ -347,6 +347,14 @@ class Index(Protocol):
         """
         ...
 
+    def verify(self) -> None:
+        """Look for damage that no reading meets, and replace what is damaged; nothing else changes.
+
+        It takes about as long as reading all entries. Facts that are kept once can't be compared
+        with anything: dates, projects and vectors may still be wrong.
+        """
+        ...
+
     def clear(self) -> None:
         """Forget everything, vectors too."""
         ...

@@ -42,6 +42,7 @@ ANALYSIS_VERSION = 1
 """To be raised with every change of what `analyse` makes of an entry: indexes are named by it."""
 
 _BATCH = 256  # entries indexed in one transaction, so that others wait at most about 0.1 s for it
+_MORE_PASSES = 2  # over an index that turns out to be another one after the first
 _CLAIM = 16  # entries taken from the backlog at once: the most that a crash or a race does twice
 _LEASE_S = 600.0  # 16 entries of 1 MiB take minutes; only a crash leaves one, an end gives it back
 _SAME_COSINE = 0.999  # the same text on another machine differs by rounding alone
@@ -58,6 +59,12 @@ class Changes:
     changed: int = 0
     removed: int = 0
 
+    def and_then(self, more: Changes) -> Changes:
+        """Return these and what was found afterwards, together."""
+        return Changes(
+            self.added + more.added, self.changed + more.changed, self.removed + more.removed
+        )
+
 
 class Upkeep:
     """The one place that writes to an index; may be called from several threads.
@@ -72,48 +79,32 @@ class Upkeep:
         self._index = index
         self._lock = threading.RLock()
         self._generation: object = None
+        self._vanished = 0
         self.listing: Listing | None = None
         self.unreadable: tuple[Problem, ...] = ()
 
     @property
     def expected(self) -> int:
         """How many entries an index in step holds at least."""
-        return len(self.listing.versions) - len(self.unreadable) if self.listing else 0
+        if not self.listing:
+            return 0
+        return len(self.listing.versions) - len(self.unreadable) - self._vanished
 
     def catch_up(self, *, thorough: bool = False, progress: Progress | None = None) -> Changes:
         """Bring the index in step with the entries' text; see `Journal.catch_up`."""
         with self._lock:
             listing = self._store.listing(thorough=thorough)
-            generation = self._index.generation()
-            if listing is self.listing and generation == self._generation:
+            if listing is self.listing and self._index.generation() == self._generation:
                 return Changes()
-            known = self._index.listing()
-            gone = known.keys() - listing.versions.keys() if listing.versions else set()
-            if gone:
-                self._index.update((), gone)
-            stale = [
-                entry_id
-                for entry_id, version in listing.versions.items()
-                if known.get(entry_id) != version
-            ]
-            unreadable: list[Problem] = []
-            there = known
-            for start in range(0, len(stale), _BATCH):
-                if start and self._index.generation() != generation:  # others do the same work
-                    there = self._index.listing()
-                batch = [
-                    entry_id
-                    for entry_id in stale[start : start + _BATCH]
-                    if there.get(entry_id) != listing.versions[entry_id]
-                ]
-                self._update(batch, listing.versions, there, unreadable)
-                generation = self._index.generation()
-                if progress:
-                    progress(min(start + _BATCH, len(stale)), len(stale))
-            added = sum(entry_id not in known for entry_id in stale)
-            self.unreadable = tuple(unreadable)
-            self.listing, self._generation = listing, self._index.generation()
-            return Changes(added, len(stale) - added, len(gone))
+            found = self._compare(listing, progress)
+            passes_left = _MORE_PASSES
+            while self._index.count() < self.expected:  # it was replaced or emptied meanwhile
+                if not passes_left:
+                    self._generation = None  # to be compared again at the next call
+                    break
+                found = found.and_then(self._compare(listing, progress))
+                passes_left -= 1
+            return found
 
     def work_backlog(
         self, embedder: Embedder, is_over: Callable[[], bool], progress: Progress | None = None
@@ -147,6 +138,38 @@ class Upkeep:
             return self._store.read_sidecar(entry_id), []
         except InvalidSidecarError as error:
             return None, [Problem(error.path, f"ignored: {error.reason}")]
+
+    def _compare(self, listing: Listing, progress: Progress | None) -> Changes:
+        """Index what the index lacks of a listing, and forget what it has beyond it."""
+        generation = self._index.generation()
+        known = self._index.listing()
+        gone = known.keys() - listing.versions.keys() if listing.versions else set()
+        if gone:
+            self._index.update((), gone)
+        stale = [
+            entry_id
+            for entry_id, version in listing.versions.items()
+            if known.get(entry_id) != version
+        ]
+        unreadable: list[Problem] = []
+        self._vanished = 0
+        there = known
+        for start in range(0, len(stale), _BATCH):
+            if start and self._index.generation() != generation:  # others do the same work
+                there = self._index.listing()
+            batch = [
+                entry_id
+                for entry_id in stale[start : start + _BATCH]
+                if there.get(entry_id) != listing.versions[entry_id]
+            ]
+            self._update(batch, listing.versions, there, unreadable)
+            generation = self._index.generation()
+            if progress:
+                progress(min(start + _BATCH, len(stale)), len(stale))
+        added = sum(entry_id not in known for entry_id in stale)
+        self.unreadable = tuple(unreadable)
+        self.listing, self._generation = listing, self._index.generation()
+        return Changes(added, len(stale) - added, len(gone))
 
     def _update(
         self,
@@ -189,7 +212,8 @@ class Upkeep:
             try:
                 entry = self._store.read(entry_id)
             except EntryNotFoundError:
-                continue  # removed since the listing; the next one says so
+                self._vanished += 1  # removed since the listing; the next one says so
+                continue
             except StorageError as error:
                 unreadable.append(Problem(error.path, str(error)))
                 continue

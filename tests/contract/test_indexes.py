@@ -265,6 +265,19 @@ class IndexContract(ABC):
         assert index.backlog("id") == 0
         assert asked(index, ["word"], Filters()).frequencies == (1,)
 
+    def test_verify_leaves_a_sound_index_alone(self, index: Index) -> None:
+        """Whatever was put in, changed and taken out: nothing is found or made different."""
+        index.verify()
+        index.update([tagged(number, "tag", "other") for number in range(4)])
+        index.update([entry(1, ("word", "more", "more"))], [EntryId("entry-2")])
+        index.add_vectors("id", [made(1, (1, 0))])
+        before = index.generation(), index.listing(), index.tags(), index.backlog("id")
+        index.verify()
+        assert before == (index.generation(), index.listing(), index.tags(), index.backlog("id"))
+        index.clear()
+        index.verify()
+        assert index.count() == 0
+
     def test_purge_forgets_entries_alone(self, index: Index) -> None:
         """Those that are named, as if they had never been; they may come again."""
         index.update([entry(number, ("word", f"w{number}")) for number in range(3)])

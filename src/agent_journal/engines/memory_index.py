@@ -103,6 +103,9 @@ class MemoryIndex:
         """Forget entries; memory keeps no trace that could be read; see `Index.purge`."""
         self.update((), ids)
 
+    def verify(self) -> None:
+        """Do nothing: memory that is damaged can't be told; see `Index.verify`."""
+
     def clear(self) -> None:
         """Forget everything, vectors too."""
         with self._lock:

@@ -20,6 +20,7 @@ from agent_journal.engines import sqlite_folder
 from agent_journal.engines.sqlite_facts import Facts, holders, occurrences
 from agent_journal.engines.sqlite_file import SharedFile
 from agent_journal.engines.sqlite_filters import condition, passing
+from agent_journal.engines.sqlite_soundness import require_sound
 from agent_journal.engines.sqlite_tables import (
     LAYOUT,
     State,
@@ -146,6 +147,11 @@ class SqliteIndex:
         needles = [pack(entry_id) for entry_id in ids]
         folder, application = self._path.parent, LAYOUT.application
         sqlite_folder.remove_holding(folder, application, needles, keep=self._path)
+
+    def verify(self) -> None:
+        """Look for damage that no reading meets; see `Index.verify`."""
+        if self._path.exists():
+            self._file.write(require_sound)
 
     def clear(self) -> None:
         """Forget everything, vectors too."""
