@@ -14,7 +14,7 @@ WAIT_S = 0.05
 
 def machine(folder: Path, memory: Path, *, wait_s: float = WAIT_S) -> FileStore:
     """Return a store as a machine opens it that remembers its ledger in a file."""
-    return FileStore(folder, ledgers=Ledgers(folder, memory, wait_s=wait_s))
+    return FileStore(folder, ledgers=lambda: Ledgers(folder, memory, wait_s=wait_s))
 
 
 def ledger_files(folder: Path) -> list[Path]:

@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_journal.config import (
-    MODELS,
     Settings,
     SuggestedTag,
     load_settings,
     model_called,
+    model_names,
     turned_on,
     with_model,
 )
@@ -513,7 +513,7 @@ _shaped = st.fixed_dictionaries(
                 "enabled": st.booleans() | _json,
                 "folder": st.text() | _json,
                 "index": st.text() | _json,
-                "model": st.sampled_from(MODELS) | _json,
+                "model": st.sampled_from(model_names()) | _json,
                 "tags": st.lists(
                     st.fixed_dictionaries({"name": st.text()}, optional={"description": _json})
                 )

@@ -24,7 +24,7 @@ from agent_journal.engines.files import FileStore
 from agent_journal.engines.ledgers import Ledgers
 from agent_journal.model import Draft
 folder, memory, name, count = sys.argv[1:]
-store = FileStore(Path(folder), ledgers=Ledgers(Path(folder), Path(memory), wait_s=60))
+store = FileStore(Path(folder), ledgers=lambda: Ledgers(Path(folder), Path(memory), wait_s=60))
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(int(count)):
@@ -170,7 +170,7 @@ def call(*args, **kwargs):
         os.kill(os.getpid(), signal.SIGKILL)
     return result
 setattr(os, name, call)
-FileStore(Path(folder), ledgers=Ledgers(Path(folder), Path(memory))).append(Draft("dies"))
+FileStore(Path(folder), ledgers=lambda: Ledgers(Path(folder), Path(memory))).append(Draft("dies"))
 """
 
 
@@ -215,7 +215,7 @@ from agent_journal.engines.files import FileStore
 from agent_journal.engines.ledgers import Ledgers
 from agent_journal.model import Draft
 folder, memory = map(Path, sys.argv[1:])
-store = FileStore(folder, ledgers=Ledgers(folder, memory, wait_s=60))
+store = FileStore(folder, ledgers=lambda: Ledgers(folder, memory, wait_s=60))
 store.append(Draft("parent"))
 children = []
 for number in range(8):
@@ -252,7 +252,7 @@ from agent_journal.errors import WriteFailedError
 from agent_journal.model import Draft
 logging.disable()
 folder, memory = Path(sys.argv[1]), Path(sys.argv[2])
-store = FileStore(folder, ledgers=Ledgers(folder, memory))
+store = FileStore(folder, ledgers=lambda: Ledgers(folder, memory))
 told = saved = 0
 try:
     while saved < 2000:

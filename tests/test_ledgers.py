@@ -417,7 +417,7 @@ class TestUnledgered:
         self, folder: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         """A machine that can't remember its ledger has none."""
-        store = FileStore(folder, ledgers=Ledgers(folder, None))
+        store = FileStore(folder, ledgers=lambda: Ledgers(folder, None))
         self.check_told(store, caplog, "no home directory is known")
         assert doubts(store) == [("unledgered", folder.name)]
         with pytest.raises(LedgerUnavailableError, match="no home directory"):
@@ -433,7 +433,7 @@ from agent_journal.errors import JournalError
 from agent_journal.model import Draft
 logging.disable()
 folder = Path(sys.argv[1])
-store = FileStore(folder, ledgers=Ledgers(folder, Path(sys.argv[2])))
+store = FileStore(folder, ledgers=lambda: Ledgers(folder, Path(sys.argv[2])))
 with dropped():
     entry = store.append(Draft("t"))
     print(*(problem.reason for problem in entry.problems))

@@ -39,7 +39,7 @@ def tiny(repository: Path, monkeypatch: pytest.MonkeyPatch) -> ModelDescription:
     other = describe(repository, key="second", repository="Tests/second")
     for module in (catalogue, sources, survey):
         monkeypatch.setattr(module, "CATALOGUE", (seed, other))
-    for module in (assembly, modelling, survey):
+    for module in (catalogue, modelling, survey):
         monkeypatch.setattr(module, "SEED", seed)
     return seed
 

@@ -436,7 +436,7 @@ with dropped():
     def test_every_option_is_documented(self) -> None:
         """docs/cli.md names each format and each option."""
         text = DOCS.read_text(encoding="utf-8")
-        assert commands.commands["import"] is import_
+        assert commands.get_command(click.Context(commands), "import") is import_
         for name, command in import_.commands.items():
             assert f"import {name}" in text
             for parameter in command.params:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import shutil
 from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,14 +12,12 @@ from typing import TYPE_CHECKING
 
 from agent_journal.config import Settings, load_settings
 from agent_journal.engines.files import FileStore
-from agent_journal.engines.ledgers import Ledgers
 from agent_journal.errors import EmbedderUnavailableError, IndexUnavailableError
 from agent_journal.journal import Journal
-from agent_journal.models.catalogue import SEED, described
-from agent_journal.models.places import found
 from agent_journal.upkeep import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
+    from agent_journal.engines.ledgers import Ledgers
     from agent_journal.models.catalogue import ModelDescription
     from agent_journal.ports import Embedder, EmbedderLoader, Index, Store
 
@@ -71,7 +68,13 @@ def open_store(settings: Settings) -> Store:
     memory = settings.state_folder
     if memory is not None:
         memory = memory / "ledgers" / _key(settings)
-    return FileStore(settings.folder, ledgers=Ledgers(settings.folder, memory))
+
+    def ledgers() -> Ledgers:
+        from agent_journal.engines.ledgers import Ledgers  # noqa: PLC0415 - searches need none
+
+        return Ledgers(settings.folder, memory)
+
+    return FileStore(settings.folder, ledgers=ledgers)
 
 
 def journal_over(store: Store) -> Journal:
@@ -108,6 +111,8 @@ def count_indexed(settings: Settings, scratch: Path) -> int:
         settings: where the journal and its index are.
         scratch: an empty folder for the copy.
     """
+    import shutil  # noqa: PLC0415 - rarely needed
+
     from agent_journal.engines.sqlite import SqliteIndex  # noqa: PLC0415 - chosen here
 
     path = index_path(settings)
@@ -158,6 +163,7 @@ def load_embedder(settings: Settings) -> Embedder:
         EmbedderUnavailableError: it can't be used here.
     """
     from agent_journal.engines.use import load_use  # noqa: PLC0415 - chosen here
+    from agent_journal.models.catalogue import SEED  # noqa: PLC0415 - as above
 
     if settings.model == "auto" and is_ready(SEED, settings):
         try:
@@ -172,6 +178,8 @@ def load_embedder(settings: Settings) -> Embedder:
 
 def is_ready(model: ModelDescription, settings: Settings) -> bool:
     """Tell whether a model's files seem to be there, and what runs it; neither is opened."""
+    from agent_journal.models.places import found  # noqa: PLC0415 - with what hashing brings
+
     if settings.model_places is None or missing_packages():
         return False
     there = found(model, settings.model_places, model.loaded, verify=False)
@@ -185,6 +193,7 @@ def missing_packages() -> list[str]:
 
 def _load_onnx(settings: Settings, name: str = "") -> Embedder:
     from agent_journal.engines.onnx import load_onnx  # noqa: PLC0415 - slow: it brings numpy
+    from agent_journal.models.catalogue import described  # noqa: PLC0415 - for such a model only
     from agent_journal.models.sources import (  # noqa: PLC0415 - for such a model only
         folder_source,
         installed_source,

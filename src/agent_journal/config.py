@@ -17,14 +17,10 @@ from agent_journal.configfile import ConfigFile, read, require_clean
 from agent_journal.errors import ConfigError
 from agent_journal.jsontext import with_value
 from agent_journal.model import fold_case
-from agent_journal.models.catalogue import CATALOGUE, described
 from agent_journal.models.places import Places, places
 from agent_journal.secrets.policy import Policy, policy_called
 
-MODELS = ("auto", "bundled", "none", *(model.key for model in CATALOGUE))
-"""The names of embedders: the original's once it is installed and else the bundled one, the one
-that is installed with us, none (words alone), and those that can be installed."""
-
+_OWN_MODELS = ("auto", "bundled", "none")
 _TURNED_ON = """{
   "journal": {
     "enabled": true
@@ -63,7 +59,7 @@ class Settings:
         folder: where the entries are; it need not exist.
         index_folder: where search indexes are kept; it need not exist.
         config_path: the file that was looked for; it need not exist.
-        model: which embedder to use: one of `MODELS`, or the path of a folder that holds one.
+        model: which embedder to use: one of `model_names`, or the path of a folder that holds one.
         enabled: whether agents get tools; the command line works either way.
         tags: suggested to agents, in the file's order; no two differ only in case.
         secrets: what happens to drafts that hold secrets.
@@ -87,6 +83,17 @@ class Settings:
     secrets: Policy = "mask"
     state_folder: Path | None = None
     model_places: Places | None = None
+
+
+def model_names() -> tuple[str, ...]:
+    """Return the names of embedders.
+
+    They are the original's once it is installed and else the bundled one, the one that is installed
+    with us, none (words alone), and those that can be installed.
+    """
+    from agent_journal.models.catalogue import CATALOGUE  # noqa: PLC0415 - few ask for one of them
+
+    return (*_OWN_MODELS, *(model.key for model in CATALOGUE))
 
 
 def load_settings(
@@ -279,13 +286,15 @@ class _Given:
             ValueError: there is no such model.
             ConfigError: as `expand`.
         """
-        if text in MODELS:
+        if text in _OWN_MODELS:
             return text
+        from agent_journal.models.catalogue import described  # noqa: PLC0415 - as above
+
         if known := described(text):
             return known.key
         if "/" in text or text.startswith(("~", ".")):
             return str(self.expand(text, base))
-        names = ", ".join(MODELS)
+        names = ", ".join(model_names())
         raise ValueError(f"is {text[:80]!r}; it must be one of: {names}, or the path of a folder")
 
     def expand(self, text: str, base: Path) -> Path:

@@ -386,7 +386,7 @@ class TestFileStore(StoreContract):
     def make(self, folder: Path, clock: Callable[[], int]) -> tuple[Store, Hands]:
         """A folder of its own, with ledgers."""
         ledgers = Ledgers(folder, folder.with_name("memory"))
-        return FileStore(folder, ledgers=ledgers, now_ns=clock), FolderHands(folder)
+        return FileStore(folder, ledgers=lambda: ledgers, now_ns=clock), FolderHands(folder)
 
 
 class TestFileStoreWithoutLedgers(StoreContract):

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_journal import entryfile
 from agent_journal import sidecar as sidecarfile
 from agent_journal.engines.instants import NO_FREE_ID, Instants, asked_for, render_checked
-from agent_journal.engines.ledgers import Ledgers
 from agent_journal.engines.placing import (
     Staging,
     create_folder,
@@ -39,7 +39,6 @@ from agent_journal.errors import (
     StorageError,
     WriteFailedError,
 )
-from agent_journal.ledger import Statement, hash_of
 from agent_journal.model import (
     Draft,
     Entry,
@@ -50,10 +49,11 @@ from agent_journal.model import (
     timestamp,
 )
 from agent_journal.ports import Listing, Progress, Sidecar
-from agent_journal.redaction import Redacted, Redaction
 
 if TYPE_CHECKING:
     from agent_journal.engines.auditing import Audit
+    from agent_journal.engines.ledgers import Ledgers
+    from agent_journal.redaction import Redacted, Redaction
 
 _ENTRY_MODE = 0o400
 _SIDECAR_MODE = 0o600
@@ -70,7 +70,7 @@ class FileStore:
 
     Args:
         folder: the journal folder; it is made by the first write, never by a read.
-        ledgers: those of this folder; None keeps none and checks none.
+        ledgers: returns those of this folder, once they are needed; None keeps and checks none.
         now_ns: the clock, nanoseconds since the epoch.
         monotonic: a clock that never goes back, in seconds.
     """
@@ -79,7 +79,7 @@ class FileStore:
         self,
         folder: Path,
         *,
-        ledgers: Ledgers | None = None,
+        ledgers: Callable[[], Ledgers] | None = None,
         now_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -87,8 +87,12 @@ class FileStore:
         self._now_ns = now_ns
         self._scanner = Scanner(self._folder, now_ns=now_ns, monotonic=monotonic)
         self._instants = Instants()
-        self._ledgers = ledgers
+        self._open_ledgers = ledgers
         self._told = ""
+
+    @cached_property
+    def _ledgers(self) -> Ledgers | None:
+        return self._open_ledgers() if self._open_ledgers else None
 
     @property
     def location(self) -> str:
@@ -119,6 +123,7 @@ class FileStore:
         asked = asked_for(draft, self._now_ns())
         created = from_milliseconds(asked)
         data = render_checked(created, draft)
+        ledgers = self._ledgers  # loaded now: nothing may fail once the entry is there
         try:
             create_folder(self._folder)
             with opened(self._folder) as folder:
@@ -131,7 +136,7 @@ class FileStore:
                         created, data = free, render_checked(free, draft)
                     if _publish(folder, name, data):
                         break
-                problems = self._entered(folder, name, data)
+                problems = self._entered(ledgers, folder, name, data)
         except OverflowError:
             raise WriteFailedError(self.location, NO_FREE_ID) from None
         except OSError as error:
@@ -260,13 +265,17 @@ class FileStore:
             _log.warning("%s was not swept: %s", self.location, reason_of(error))
         return removed
 
-    def _entered(self, folder: int, name: str, data: bytes) -> tuple[Problem, ...]:
+    def _entered(
+        self, ledgers: Ledgers | None, folder: int, name: str, data: bytes
+    ) -> tuple[Problem, ...]:
         """Add an entry's line to the ledger; tell when that can't be done, once in the log."""
-        if self._ledgers is None:
+        if ledgers is None:
             return ()
+        from agent_journal.ledger import Statement, hash_of  # noqa: PLC0415 - it is there by now
+
         entry_id = EntryId(name.removesuffix(ENTRY_SUFFIX))
         try:
-            self._ledgers.enter(folder, [Statement("write", entry_id, hash_of(data))])
+            ledgers.enter(folder, [Statement("write", entry_id, hash_of(data))])
         except LedgerUnavailableError as error:
             mend = "agent-journal check --adopt adds one"
             reason = (

@@ -6,7 +6,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -222,7 +221,7 @@ class Staging:
 
     def __init__(self, folder: int, mode: int) -> None:
         self._folder = folder
-        self._name = f"{TEMPORARY_PREFIX}{os.getpid()}-{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
+        self._name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         self._descriptor = os.open(self._name, flags, mode, dir_fd=folder)
         self._mode = mode

@@ -7,8 +7,10 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent_journal.models.catalogue import ModelDescription, ModelFile
+if TYPE_CHECKING:
+    from agent_journal.models.catalogue import ModelDescription, ModelFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib import import_module
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Unpack
 
 import click
@@ -14,14 +16,9 @@ import click
 from agent_journal.errors import EmbedderUnavailableError, JournalError, JournalUnavailableError
 from agent_journal.faces.cli import layout, shapes
 from agent_journal.faces.cli.call import Call
-from agent_journal.faces.cli.doctoring import doctor
 from agent_journal.faces.cli.errors import MEANINGS, NOTHING, OK
-from agent_journal.faces.cli.exporting import export
-from agent_journal.faces.cli.hosting import hosts, install, uninstall
-from agent_journal.faces.cli.importing import import_
 from agent_journal.faces.cli.input import parse_created, read_body, rescued, split_tags
 from agent_journal.faces.cli.layout import Line
-from agent_journal.faces.cli.modelling import model
 from agent_journal.faces.cli.options import (
     FilterOptions,
     OriginOptions,
@@ -41,7 +38,6 @@ from agent_journal.faces.cli.output import (
     say_warning,
     waiting,
 )
-from agent_journal.faces.cli.redacting import redact
 from agent_journal.faces.cli.shared import secrets_option, shared_options
 from agent_journal.faces.framing import counted
 from agent_journal.model import Draft
@@ -64,6 +60,33 @@ MODEL_WAIT_S = 60.0
 
 _WARNINGS_SHOWN = 10
 _SHELLS = ("bash", "zsh", "fish")
+_MODULES = {
+    "doctor": "doctoring",
+    "export": "exporting",
+    "hosts": "hosting",
+    "import": "importing",
+    "install": "hosting",
+    "model": "modelling",
+    "redact": "redacting",
+    "uninstall": "hosting",
+}
+"""The modules of the commands that are not here: a search should not load them."""
+
+
+class _Commands(click.Group):
+    """Finds a command in its own module when it is asked for; ``import_`` is called `import`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names."""
+        return sorted({*super().list_commands(ctx), *_MODULES})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of this name, if there is one."""
+        if cmd_name in _MODULES and cmd_name not in self.commands:
+            module = import_module(f"agent_journal.faces.cli.{_MODULES[cmd_name]}")
+            name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+            self.add_command(getattr(module, name))
+        return super().get_command(ctx, cmd_name)
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it so
@@ -75,6 +98,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, value: b
 
 
 @click.group(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="\b\nExamples:\n"
     '  agent-journal write "Redis pins to 7.2" "7.4 changed its licence." -t redis,decision\n'
@@ -363,10 +387,6 @@ def completion(context: click.Context, shell: str) -> int:
     script = completion.script(commands, shell)
     Call(context).answer({"shell": shell, "script": script}, [Line(((script, ""),), verbatim=True)])
     return OK
-
-
-for _command in (doctor, export, import_, install, uninstall, hosts, model, redact):
-    commands.add_command(_command)
 
 
 def _search(
