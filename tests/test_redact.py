@@ -11,8 +11,10 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.drop import run_as_nobody
@@ -22,7 +24,9 @@ from tests.redacted import HOME_OF_SECRETS, Home, mentions
 
 from agent_journal import removal
 from agent_journal.engines.files import FileStore
-from agent_journal.engines.locking import has_writer
+from agent_journal.engines.hashing import HashingEmbedder
+from agent_journal.engines.loading import BackgroundLoader
+from agent_journal.engines.locking import await_lock, has_writer, shared
 from agent_journal.engines.placing import Staging, opened
 from agent_journal.errors import (
     EntryNotFoundError,
@@ -30,10 +34,15 @@ from agent_journal.errors import (
     RedactionRefusedError,
     StorageError,
 )
+from agent_journal.journal import Journal
 from agent_journal.ledger import hash_of
 from agent_journal.model import Draft, EntryId
+from agent_journal.passages import embedding_text
 from agent_journal.query import Query
 from agent_journal.redaction import MARKER, Redaction
+
+if TYPE_CHECKING:
+    from agent_journal.ports import Matrix
 
 ROOT = Path(__file__).parents[1]
 
@@ -369,7 +378,66 @@ class TestElsewhere:
         assert mentions(site.root) == []
         assert site.problems() == []
 
-    def test_a_process_that_still_indexes_the_old_text_is_cleaned_up_after(
+    def test_a_process_that_indexes_the_old_text_is_waited_for(
+        self, site: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What it writes to the index is there before all is purged, however late it is."""
+        late = site.open()
+        store = late._store
+        real = store.read
+        redacting = threading.Thread(
+            target=lambda: site.journal.redact(site.secret, reason="why"), daemon=True
+        )
+        asked = threading.Event()
+
+        def waits(descriptor: int, deadline: float) -> None:
+            asked.set()
+            await_lock(descriptor, deadline)
+
+        monkeypatch.setattr("agent_journal.engines.redacting.await_lock", waits)
+
+        def read(entry_id: EntryId) -> object:
+            entry = real(entry_id)
+            if entry_id == site.secret and not redacting.ident:
+                redacting.start()
+                assert asked.wait(30)
+            return entry
+
+        site.touch()
+        monkeypatch.setattr(store, "read", read)
+        late.catch_up()
+        redacting.join(30)
+        assert not redacting.is_alive()
+        assert mentions(site.root) == []
+        late.search(Query("zebra"), wait_s=0)
+        assert mentions(site.root) == []
+        late.close()
+
+    def test_nothing_waits_for_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        """Nor for a redaction that is stuck; what comes of it is told by whoever works there."""
+        with shared(tmp_path / "missing", wait_s=30):
+            pass
+        with opened(tmp_path) as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            with shared(tmp_path, wait_s=0.01):
+                pass
+
+    def test_a_child_does_not_hold_on(self, tmp_path: Path) -> None:
+        """A process that was forked in between would otherwise keep redactions waiting."""
+        reading, writing = os.pipe()
+        with shared(tmp_path, wait_s=30):
+            child = os.fork()
+            if not child:
+                os.close(writing)
+                os.read(reading, 1)
+                os._exit(0)
+        with opened(tmp_path) as held:
+            await_lock(held, 0.0)
+        os.close(writing)
+        os.waitpid(child, 0)
+        os.close(reading)
+
+    def test_without_locks_it_is_cleaned_up_after(
         self, site: Home, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It had read the entry before, and writes to the index after the redaction."""
@@ -387,11 +455,40 @@ class TestElsewhere:
 
         site.touch()
         monkeypatch.setattr(store, "read", read)
+        monkeypatch.setattr(store, "unredacted", nullcontext)
         late.catch_up()
         assert mentions(site.root)  # here it is back, for as long as nobody searches
         late.search(Query("zebra"), wait_s=0)
         assert mentions(site.root) == []
         late.close()
+
+    @pytest.mark.parametrize("was_embedded", [False, True])
+    def test_a_vector_of_the_old_text_is_not_put_beside_the_new_one(
+        self, site: Home, *, was_embedded: bool
+    ) -> None:
+        """A process may be at work on it for minutes, and ends after the redaction."""
+        sidecar = site.folder / f"{site.secret}.embedding"
+        if not was_embedded:
+            sidecar.unlink()
+        path = site.folder / f"{site.secret}.md"
+        site.journal.reindex()
+
+        class Slow(HashingEmbedder):
+            def embed_passages(self, texts: Sequence[str]) -> Matrix:
+                vectors = super().embed_passages(texts)
+                if any("zyxquokka" in text for text in texts):
+                    site.journal.redact(site.secret, reason="why")
+                return vectors
+
+        late = Journal(site.store, site.index, BackgroundLoader(Slow))
+        late.work_backlog(wait_s=30)
+        assert b"zyx" not in path.read_bytes()
+        assert not sidecar.exists()
+        late.work_backlog(wait_s=30)
+        (expected,) = HashingEmbedder().embed_passages(
+            [embedding_text(MARKER, site.journal.read(site.secret).body)]
+        )
+        assert json.loads(sidecar.read_text())["vector"] == pytest.approx(expected.tolist())
 
     def test_a_search_goes_on_where_nothing_can_be_purged(
         self, site: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

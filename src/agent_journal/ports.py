@@ -7,6 +7,7 @@ All engines may be called from several threads at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
@@ -169,6 +170,15 @@ class Store(Protocol):
             EntryNotFoundError: there is no such entry.
             RedactionRefusedError: there is nothing to remove, or what is left can't be kept.
             StorageError: it was not done, or not all of it.
+        """
+        ...
+
+    def unredacted(self) -> AbstractContextManager[object]:
+        """Let redactions wait as long as the block runs.
+
+        What is read in it and put away in it, such as in an index, is put away before a redaction
+        has its traces removed. Several may do so at once. A redaction that has begun is waited for;
+        where that can't be told, or takes too long, the block goes on all the same.
         """
         ...
 

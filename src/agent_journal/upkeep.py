@@ -183,10 +183,11 @@ class Upkeep:
             one for one in batch if one in there and there[one].entry == versions[one].entry
         }
         redacted: list[EntryId] = []
-        analysed = list(self._analysed(batch, versions, same_text, unreadable, redacted))
-        self._purge([one for one in redacted if one in there and one not in same_text])
-        if wanting := self._index.update(analysed):
-            self._index.update(list(self._analysed(wanting, versions, set(), unreadable, [])))
+        with self._store.unredacted():
+            analysed = list(self._analysed(batch, versions, same_text, unreadable, redacted))
+            self._purge([one for one in redacted if one in there and one not in same_text])
+            if wanting := self._index.update(analysed):
+                self._index.update(list(self._analysed(wanting, versions, set(), unreadable, [])))
 
     def _purge(self, redacted: Sequence[EntryId]) -> None:
         """Leave no trace of texts that were redacted since they were indexed.
@@ -281,13 +282,23 @@ class Upkeep:
         """Write a sidecar unless one of this model and text, or the original's, is there."""
         if len(sidecar.vector) == SEED_DIMENSION and sidecar.model != SEED_MODEL:
             return
-        replace = False
-        if work.version.sidecar:
-            there, problems = self.sidecar_of(work.entry.id, work.version)
-            if problems or (there and _is_same(there, sidecar)):
+        with self._store.unredacted():
+            if not self._says_the_same(work.entry):
                 return
-            replace = there is not None and len(there.vector) != SEED_DIMENSION
-        self._store.write_sidecar(work.entry.id, sidecar, replace=replace)
+            replace = False
+            if work.version.sidecar:
+                there, problems = self.sidecar_of(work.entry.id, work.version)
+                if problems or (there and _is_same(there, sidecar)):
+                    return
+                replace = there is not None and len(there.vector) != SEED_DIMENSION
+            self._store.write_sidecar(work.entry.id, sidecar, replace=replace)
+
+    def _says_the_same(self, entry: Entry) -> bool:
+        """Tell whether an entry is there as it was read before; it may be redacted since."""
+        try:
+            return self._store.read(entry.id) == entry
+        except (EntryNotFoundError, StorageError):
+            return False
 
 
 def _is_same(one: Sidecar, other: Sidecar) -> bool:

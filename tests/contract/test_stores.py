@@ -333,6 +333,27 @@ class StoreContract:
         assert self.store.read(entry.id).title == "[redacted]"
         assert self.ids() == {entry.id}
 
+    def test_a_redaction_waits_for_what_is_at_work_on_texts(self) -> None:
+        """Whatever several have read and put away is purged after that, never before."""
+        entry = self.store.append(Draft("Title", "one"))
+        put_away: list[str] = []
+        purged: list[str] = []
+        redacting = threading.Thread(
+            target=self.store.redact,
+            args=(entry.id, Redaction("why"), lambda: purged.extend(put_away)),
+        )
+        with self.store.unredacted(), self.store.unredacted():
+            body = self.store.read(entry.id).body
+            redacting.start()
+            redacting.join(0.1)
+            assert redacting.is_alive()
+            assert self.store.read(entry.id).body == body
+            put_away.append(body)
+        redacting.join(30)
+        assert purged == ["one"]
+        with self.store.unredacted():
+            assert self.store.read(entry.id).title == "[redacted]"
+
     def test_a_finished_redaction_changes_nothing_but_purges(self) -> None:
         """So that the same call again is always safe, and does what was left undone."""
         entry = self.store.append(Draft("Title"))

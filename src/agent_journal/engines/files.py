@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from agent_journal import entryfile
 from agent_journal import sidecar as sidecarfile
 from agent_journal.engines.instants import NO_FREE_ID, Instants, asked_for, render_checked
+from agent_journal.engines.locking import shared
 from agent_journal.engines.placing import (
     Staging,
     create_folder,
@@ -60,6 +61,7 @@ _SIDECAR_MODE = 0o600
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]+")
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _NO_FILE = frozenset({errno.ELOOP, errno.ENXIO})
+_REDACTION_WAIT_S = 30.0
 _LINES_AT_ONCE = 500  # so that other writers need not wait for long
 
 _log = logging.getLogger("agent_journal")
@@ -208,6 +210,10 @@ class FileStore:
             purge=purge,
             at=from_milliseconds(self._now_ns() // 1_000_000),
         )
+
+    def unredacted(self) -> AbstractContextManager[None]:
+        """Let redactions wait; see `Store.unredacted`."""
+        return shared(self._folder, wait_s=_REDACTION_WAIT_S)
 
     def read_sidecar(self, entry_id: EntryId) -> Sidecar | None:
         """Return an entry's sidecar; see `Store.read_sidecar`."""

@@ -38,16 +38,43 @@ def locked(path: Path, *, wait_s: float) -> Iterator[int]:
             os.close(descriptor)
 
 
-def await_lock(descriptor: int, deadline: float) -> None:
+@contextmanager
+def shared(folder: Path, *, wait_s: float) -> Iterator[None]:
+    """Keep whoever wants a folder's lock alone waiting, as several may do at once.
+
+    Where there are no locks, or others keep it locked for so long, the block goes on without.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # missing, for one; whoever works in it will say so
+        yield
+        return
+    try:
+        with suppress(OSError):
+            await_lock(descriptor, time.monotonic() + wait_s, alone=False)
+        yield
+    finally:
+        with suppress(OSError):  # a process that was forked meanwhile would go on holding it
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def await_lock(descriptor: int, deadline: float, *, alone: bool = True) -> None:
     """Lock an open file or folder, waiting until an instant of the monotonic clock.
+
+    Args:
+        descriptor: the file or folder.
+        deadline: the instant.
+        alone: let nobody else have it; otherwise everybody who doesn't want it alone.
 
     Raises:
         TimeoutError: others have held it until then.
         OSError: the file system knows no locks.
     """
+    kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 raise TimeoutError("another process keeps it locked") from None

@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -152,6 +153,10 @@ class MemoryStore:
             self._listing = None
             purge()
         return Redacted(entry_id, count, was if count else "")
+
+    def unredacted(self) -> AbstractContextManager[object]:
+        """Let redactions wait; see `Store.unredacted`."""
+        return self._lock
 
     def read_sidecar(self, entry_id: EntryId) -> Sidecar | None:
         """Return an entry's sidecar; see `Store.read_sidecar`."""

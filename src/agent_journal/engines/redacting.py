@@ -80,7 +80,10 @@ def redact_file(
 
 
 def _await_others(folder: int, path: Path) -> None:
-    """Let no two redactions work at once: one would bring back what the other removes."""
+    """Let no two redactions work at once: one would bring back what the other removes.
+
+    And none while somebody puts the text into an index, which would be done too late.
+    """
     try:
         await_lock(folder, time.monotonic() + _WAIT_S)
     except TimeoutError:
