@@ -10,6 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 NOBODY = 65534
+_LOADED_LATE = """
+import encodings.utf_8_sig
+import agent_journal.engines.ledgers, agent_journal.secrets.screening
+"""
 
 
 @contextmanager
@@ -33,9 +37,10 @@ def run_as_nobody(code: str, *arguments: str | Path) -> str:
 
     It finds its arguments in `sys.argv[1:]`, and is nobody inside `with dropped():`, which it need
     not import; what comes before can still import modules that only root may read. (The codec that
-    entries are read with is one: Python itself may lie in root's home.)
+    entries are read with is one: Python itself may lie in root's home. What a write loads when it
+    needs it are others.)
     """
-    script = f"import encodings.utf_8_sig, sys\nfrom tests.drop import dropped\n{code}"
+    script = f"{_LOADED_LATE}\nimport sys\nfrom tests.drop import dropped\n{code}"
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
         cwd=Path(__file__).parents[1],
