@@ -1063,6 +1063,12 @@ class TestTerminal:
         assert [text for text, style in segments if style] == ["CAFFÈ"]
         assert "".join(text for text, _ in segments) == "Il CAFFÈ è pronto, caffettiera no"
 
+    def test_only_what_was_asked_for_is_marked_in_a_line_without_blanks(self) -> None:
+        """A sentence of a script without word borders isn't marked as a whole."""
+        segments = marked("我们使用moment.js学习机器。", frozenset(words.query_terms("学习")))
+        assert [text for text, style in segments if style] == ["学习"]
+        assert "".join(text for text, _ in segments) == "我们使用moment.js学习机器。"
+
 
 class _Terminal(io.StringIO):
     """A stream that says it is a terminal, and when something has been told."""

@@ -13,6 +13,7 @@ from agent_journal.words import (
     QUERY_TERMS_MAX,
     identifiers,
     locate,
+    occurrences,
     phrases,
     query_terms,
     terms,
@@ -250,6 +251,50 @@ def test_a_title_key_is_folded_whole_words(text: str, key: str) -> None:
 def test_locate_points_at_the_densest_matches(text: str, query: str, at: str) -> None:
     """The snippet begins near most of what was asked for."""
     assert locate(text, query_terms(query)) == text.index(at)
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "found"),
+    [
+        ("我们今天在机器学习课上", "学习", ["学习"]),
+        ("什么是机器学习？机器坏了", "机器学习", ["机器学习", "机器"]),
+        ("黒い猫と白猫", "猫", ["猫", "猫"]),
+        ("全文検索ｴﾝｼﾞﾝです", "エンジン", ["ｴﾝｼﾞﾝ"]),
+        ("我们使用moment.js时出错", "moment.js", ["moment.js"]),
+        ("한국어검색엔진이 좋다", "검색", ["검색"]),
+        ("한국어검색엔진이 좋다", "한국어검색엔진이", ["한국어검색엔진이"]),
+        ("สวัสดีภาษาไทยครับ", "ภาษา", ["ภาษา"]),
+        ("मेरी किताबें हैं", "किताब", ["किताबें"]),
+        ("هذا الكِتَابُ جيد", "كتاب", ["الكِتَابُ"]),
+        ("אמר שָׁלוֹם לכולם", "שלום", ["שָׁלוֹם"]),
+        ("нашёл книгу, ещё книги", "книги", ["книгу", "книги"]),
+        ("το ΒΙΒΛΊΟ εδώ", "βιβλία", ["ΒΙΒΛΊΟ"]),
+        ("error[E0277]: the trait", "e0277", ["E0277"]),
+        ("They don’t know", "don't", ["don’t"]),
+        ("in src/agent_journal/words.py:12.", "words", ["src/agent_journal/words.py:12"]),
+        ("nothing here", "needle", []),
+    ],
+)
+def test_occurrences_are_the_words_asked_for(text: str, query: str, found: list[str]) -> None:
+    """Whole words and identifiers; of scripts without word borders what was asked for alone."""
+    assert [text[start:end] for start, end in occurrences(text, query_terms(query))] == found
+
+
+@given(TEXTS, TEXTS)
+def test_occurrences_are_spans_in_order(text: str, query: str) -> None:
+    """They lie in the text, one after the other, and the first isn't before what is located."""
+    spans = occurrences(text, query_terms(query))
+    places = [place for span in spans for place in span]
+    assert places == sorted(set(places))
+    assert all(0 <= place <= len(text) for place in places)
+    if spans:
+        assert locate(text, query_terms(query)) >= spans[0][0]
+
+
+@given(TEXTS)
+def test_every_text_has_its_own_words_in_it(text: str) -> None:
+    """What a text is found by is also shown where it stands."""
+    assert bool(occurrences(text, query_terms(text))) == bool(query_terms(text))
 
 
 @given(TEXTS, TEXTS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from agent_journal.scripts import chunks_in, fold, han_characters, is_unspaced
 from agent_journal.stems import STOP_WORDS, stem
@@ -23,6 +23,7 @@ _PAIR = 2
 _CLUSTER_CHARS = 240
 
 _HANGUL = re.compile("[\uac00-\ud7a3]")
+_SIGN = re.compile("(?s:.)[\u3099\u309a\uff9e\uff9f]*")  # kana with its mark of voice
 _APOSTROPHES = re.compile("['\u2019]+")
 _OUTER = re.compile(r"[/\\:@]+")
 _INNER = re.compile("[-_]+")
@@ -132,25 +133,52 @@ def locate(text: str, wanted: Collection[str]) -> int:
 
     The position is that of the first of them; 0 when the text holds none.
     """
-    sought = set(wanted)
-    places: list[tuple[int, str]] = []
+    return _densest([(start, term) for start, _, term in _places(text, set(wanted))])
+
+
+def occurrences(text: str, wanted: Collection[str]) -> list[tuple[int, int]]:
+    """Return where the wanted terms stand in a text, as spans in order that don't overlap.
+
+    A word that has a wanted term counts whole, and so does an identifier; of a run of a script
+    without word borders, only what was wanted.
+    """
+    spans: list[tuple[int, int]] = []
+    for start, end, _ in _places(text, set(wanted)):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def _places(text: str, sought: set[str]) -> Iterator[tuple[int, int, str]]:
+    """Give each place where a term stands that is sought: from where to where, and the term."""
     text = _without_escapes(text)
     for match in chunks_in(text).finditer(text):
-        chunk = match[0]
-        if not chunk.isascii() and is_unspaced(chunk):
-            pairs = ((at, fold(chunk[at : at + 2])) for at in range(len(chunk)))
-            places += [
-                (match.start() + at, term)
-                for at, pair in pairs
-                for term in dict.fromkeys((pair, pair[:1]))
-                if term in sought
-            ]
+        chunk, start = match[0], match.start()
+        terms = _analyses[chunk] or (fold(chunk),)
+        if sought.isdisjoint(terms):
+            continue
+        is_run = is_unspaced(chunk)
+        if is_run or (_HANGUL.search(chunk) and terms[0] not in sought):
+            yield from _places_in_run(chunk, start, sought, least=1 if is_run else _PAIR)
         else:
-            found = _analyses[chunk] or (fold(chunk),)
-            if sought.isdisjoint(found):
-                continue
-            places += [(match.start(), term) for term in found if term in sought]
-    return _densest(places)
+            for term in terms:
+                if term in sought:
+                    yield start, match.end(), term
+
+
+def _places_in_run(
+    run: str, offset: int, sought: set[str], *, least: int
+) -> Iterator[tuple[int, int, str]]:
+    """Give the places within a run of pairs, and of single characters unless two are the least."""
+    signs = [(one.start(), one.end(), fold(one[0])) for one in _SIGN.finditer(run)]
+    following = [*signs[1:], (len(run), len(run), "")]
+    for (start, end, sign), (_, end_of_pair, after) in zip(signs, following, strict=True):
+        if sign + after in sought and after:
+            yield offset + start, offset + end_of_pair, sign + after
+        if least == 1 and sign in sought:
+            yield offset + start, offset + end, sign
 
 
 def _without_escapes(text: str) -> str:

@@ -5,7 +5,6 @@ All that comes from entries passes through `framing` here, so that none can act 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -46,7 +45,6 @@ TITLE_WIDTH = 300
 SNIPPET_WIDTH = 320
 TAG_WIDTH = 60
 VALUE_WIDTH = 2_000
-_WORD = re.compile(r"\S+")
 _SCORE_WIDTH = 6
 _HOST_WIDTH = 16
 _STATE_STYLES = {
@@ -337,17 +335,16 @@ def removed_lines(
 
 
 def marked(text: str, wanted: frozenset[str]) -> list[Segment]:
-    """Return a text as segments, the words that hold a wanted term being marked."""
+    """Return a text as segments, wanted terms being marked with the words that hold them."""
     if not wanted:
         return [(text, "")]
     from agent_journal import words  # noqa: PLC0415 - not needed for --help
 
     segments: list[Segment] = []
     end = 0
-    for found in _WORD.finditer(text):
-        if not wanted.isdisjoint(words.terms(found[0])):
-            segments += [(text[end : found.start()], ""), (found[0], "bold yellow")]
-            end = found.end()
+    for start, stop in words.occurrences(text, wanted):
+        segments += [(text[end:start], ""), (text[start:stop], "bold yellow")]
+        end = stop
     return [segment for segment in [*segments, (text[end:], "")] if segment[0]]
 
 
