@@ -36,7 +36,7 @@ from agent_journal.errors import (
 )
 from agent_journal.journal import Journal
 from agent_journal.ledger import hash_of
-from agent_journal.model import Draft, EntryId
+from agent_journal.model import Draft, EntryId, Provenance
 from agent_journal.passages import embedding_text
 from agent_journal.query import Query
 from agent_journal.redaction import MARKER, Redaction
@@ -152,6 +152,22 @@ class TestWhole:
         assert path.stat().st_mode & 0o777 == 0o400
         assert path.stat().st_nlink == 1
 
+    def test_other_names_of_the_file_are_told(self, site: Home) -> None:
+        """They keep the text, since a hard link may lead out of the journal; nothing else does."""
+        path = site.folder / f"{site.secret}.md"
+        outside, copy = site.root.parent / "outside.md", site.folder / "copy.md"
+        for link in (outside, copy):
+            link.hardlink_to(path)
+        before, inode = outside.read_bytes(), outside.stat().st_ino
+        done = site.journal.redact(site.secret, reason="why")
+        kept = "2 other names of its file (hard links) keep the text: copy.md, and 1 outside of"
+        assert done.notices == (f"{kept} the journal; to find it: find / -inum {inode}",)
+        assert outside.read_bytes() == copy.read_bytes() == before
+        assert mentions(site.root) == ["journal/copy.md"]
+        done = site.journal.redact("copy", reason="why", text="zyxtitle")
+        assert "1 other name of its file (hard link) keeps the text: 1 outside" in done.notices[0]
+        assert outside.read_bytes() == before
+
 
 class TestText:
     """Only a text is removed."""
@@ -182,6 +198,36 @@ class TestText:
         (site.folder / "zyxname.md").write_text("zyxname is a name\n")
         done = site.journal.redact("zyxname", reason="why", text="zyxname")
         assert done.notices == ("the text stands in the entry's id too, and stays there",)
+
+    def test_entries_that_still_hold_it_are_told(self, site: Home) -> None:
+        """Others, and this one in other letters; each has to be redacted by itself."""
+        held = [
+            site.journal.write(draft).id
+            for draft in (
+                Draft("said ZYXQUOKKA", "body"),
+                Draft("a", "b", extra={"note": {"deep": ["see\n zyxquokka"]}}),
+                Draft("a", "b", tags=["Zyxquokka"]),
+                Draft("a", "b", provenance=Provenance(project="/src/zyxquokka")),
+            )
+        ]
+        site.journal.redact(held[0], reason="of red", text="said")
+        done = site.journal.redact(site.secret, reason="why", text="zyxquokka")
+        told = "in these or other letters the text still stands in 4 entries: " + ", ".join(held)
+        assert done.notices == (f"{told}; redact them too",)
+        for entry_id in held[1:]:
+            site.journal.redact(entry_id, reason="why")
+        assert site.journal.redact(site.secret, reason="why", text="zyxquokka").notices == (
+            f"in these or other letters the text still stands in 1 entry: {held[0]}; redact it too",
+        )
+        assert site.journal.redact(held[0], reason="why", text="ZYXQUOKKA").notices == ()
+
+    def test_only_some_of_many_that_hold_it_are_named(self, site: Home) -> None:
+        """The others are counted; what is unreadable or gone is passed over."""
+        held = [site.journal.write(Draft("a", f"Zyxquokka {n}")).id for n in range(13)]
+        (site.folder / f"{held[0]}.md").unlink()
+        (site.folder / f"{held[0]}.md").mkdir()
+        (told,) = site.journal.redact(site.secret, reason="why", text="zyxquokka").notices
+        assert f"in 12 entries: {', '.join(held[1:11])} and 2 more; redact them too" in told
 
     def test_two_at_once_undo_nothing(self, site: Home) -> None:
         """Each waits for the other, and finds what it has left."""

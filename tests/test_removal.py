@@ -56,6 +56,8 @@ class TestAsking:
             ("why", " \n ", "text", "text is blank"),
             ("why", "redact", "text", "a part of [redacted]"),
             ("why", "[redacted]", "text", "a part of [redacted]"),
+            ("why", "] [", "text", "a part of [redacted]"),
+            ("why", "d][", "text", "a part of [redacted]"),
             ("the key  hunter2", "key hunter2", "reason", "the very text"),
         ],
     )

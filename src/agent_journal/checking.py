@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from agent_journal.errors import EntryNotFoundError, StorageError
-from agent_journal.model import Problem
+from agent_journal.errors import EntryNotFoundError, JournalUnavailableError, StorageError
+from agent_journal.model import EntryId, Problem
 from agent_journal.ports import Listing, Progress, Store
+from agent_journal.redaction import Redaction
+from agent_journal.removal import holds
 from agent_journal.upkeep import Upkeep
+
+_NAMED = 10  # of many entries
 
 
 def check(
@@ -47,3 +51,20 @@ def check(
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
     """Return problems by path and line."""
     return sorted(problems, key=lambda problem: (problem.path, problem.line or 0))
+
+
+def still_holding(store: Store, asked: Redaction) -> list[str]:
+    """Name the entries in which a redacted text stands yet; what can't be read is passed over."""
+    found: list[EntryId] = []
+    with suppress(JournalUnavailableError):
+        for entry_id in sorted(store.listing().versions):
+            with suppress(EntryNotFoundError, StorageError):
+                if holds(store.read(entry_id), asked):
+                    found.append(entry_id)
+    if not found:
+        return []
+    where, them = ("1 entry", "it") if len(found) == 1 else (f"{len(found)} entries", "them")
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    named = ", ".join(found[:_NAMED])
+    told = f"in these or other letters the text still stands in {where}: {named}{more}"
+    return [f"{told}; redact {them} too"]

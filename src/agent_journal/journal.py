@@ -353,7 +353,10 @@ class Journal:
                 index.purge([EntryId(entry_id)])
 
         asked = Redaction(reason, text) if reason or text else None
-        return self._store.redact(EntryId(entry_id), asked, purge)
+        done = self._store.redact(EntryId(entry_id), asked, purge)
+        if asked is None or not asked.text:
+            return done
+        return replace(done, notices=(*done.notices, *checking.still_holding(self._store, asked)))
 
     def tags(self) -> dict[str, int]:
         """Return every tag with the number of entries that carry it, most used first."""

@@ -47,7 +47,7 @@ class Redaction:
             raise RedactionRefusedError("reason", message)
         if self.text and not self.text.strip():
             raise RedactionRefusedError("text", "text is blank; give what is to be removed")
-        if self.text and self.pattern.search(MARKER):
+        if self.text and self.pattern.search(f"{MARKER} {MARKER}{MARKER}"):
             message = f"text is a part of {MARKER}, which would stand in its place; give more of it"
             raise RedactionRefusedError("text", message)
         if self.text and self.pattern.search(reason):

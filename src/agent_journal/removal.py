@@ -101,6 +101,19 @@ def _redacted(
     return anew, remover.count or written
 
 
+def holds(entry: Entry, asked: Redaction) -> bool:
+    """Tell whether a text stands anywhere in an entry, in whatever letters."""
+    remover = _Remover(re.compile(asked.pattern.pattern, re.IGNORECASE))
+    origin = (getattr(entry.provenance, one.name) for one in fields(Provenance))
+    references = (*entry.supersedes, *entry.annotates)
+    for part in (entry.title, entry.body, *entry.tags, *origin, *references):
+        remover.text(part.replace(MARKER, ""))
+    others = {key: value for key, value in entry.extra.items() if key != KEY}
+    reasons = [mark.get("reason", "") for mark in _marks(entry) if isinstance(mark, Mapping)]
+    remover.mapping({**others, "": reasons})
+    return bool(remover.count)
+
+
 def is_tombstone(entry: Entry) -> bool:
     """Tell whether all of an entry was redacted."""
     return entry.title == MARKER and entry.body.startswith(MARKER) and bool(mark_of(entry))

@@ -63,6 +63,7 @@ def redact_file(
             _await_others(folder, path)
             entry, data, sha256 = _read(folder, path, entry_id)
             new, count = redact(entry, data, asked, was=sha256, at=at)
+            notices = _keeping(folder, path.name) if count else ()
             if count:
                 _replace(folder, path.name, new)
                 entry, _, now = _read(folder, path, entry_id)
@@ -70,7 +71,7 @@ def redact_file(
                 now = sha256
             _remove_beside(folder, entry_id)
             purge()
-            notices = _entered(folder, ledgers, entry, now, at)
+            notices += _entered(folder, ledgers, entry, now, at)
     except OSError as error:
         message = f"entry {printable(path)} is not redacted, or not wholly: {reason_of(error)}"
         raise StorageError(printable(path), f"{message}; then run the same again") from error
@@ -105,6 +106,35 @@ def _replace(folder: int, name: str, data: bytes) -> None:
         staging.fill(data, durable=True)
         staging.replace(name)
     flush_folder(folder)
+
+
+def _keeping(folder: int, name: str) -> tuple[str, ...]:
+    """Tell of other names of an entry's file: they keep it, and may be anywhere."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if status.st_nlink == 1:
+        return ()
+    with os.scandir(folder) as listed:
+        same = [
+            each.name
+            for each in listed
+            if each.name != name and os.path.samestat(each.stat(follow_symlinks=False), status)
+        ]
+    kept = sorted(each for each in same if not is_temporary(each))
+    elsewhere = status.st_nlink - 1 - len(same)
+    count = elsewhere + len(kept)
+    if not count:
+        return ()
+    what = (
+        "name of its file (hard link) keeps"
+        if count == 1
+        else "names of its file (hard links) keep"
+    )
+    places = [printable(each) for each in kept]
+    if elsewhere:
+        find = f"find / -inum {status.st_ino}"
+        joined = "and " if places else ""
+        places.append(f"{joined}{elsewhere} outside of the journal; to find it: {find}")
+    return (f"{count} other {what} the text: {', '.join(places)}",)
 
 
 def _remove_beside(folder: int, entry_id: EntryId) -> None:

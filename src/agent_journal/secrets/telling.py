@@ -18,7 +18,7 @@ def sentences(found: Screening) -> list[str]:
     if found.suspected:
         told.append(
             f"{_listed(found.suspected)} may be secrets and were left as they are; if they are, a "
-            "person can take them out of the file"
+            "person can remove them: agent-journal redact ID"
         )
     return told
 
