@@ -7,13 +7,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agent_journal.errors import JournalError, StorageError
+from agent_journal.errors import EntryNotFoundError, JournalError, StorageError
 from agent_journal.faces.framing import escape_controls, is_plain
 from agent_journal.faces.mcp import answers
 from agent_journal.faces.mcp.arguments import Arguments, RefusedCallError
 from agent_journal.faces.provenance import asked_project, own_project
 from agent_journal.journal import Journal
-from agent_journal.model import FORBIDDEN, Draft, Provenance
+from agent_journal.model import FORBIDDEN, Draft, Entry, Provenance
 from agent_journal.query import LIMIT_DEFAULT, LIMIT_MAX, Query
 
 _SUGGESTED_LIMIT_BYTES = 300
@@ -187,15 +187,25 @@ def _run(
         )
         return Answer(answers.written(open_journal().write(draft)), leaves_work=True)
     if tool is _READ:
-        entry_id = arguments.required_text("id").strip()
+        entry_id = arguments.required_text("id")
         offset = arguments.number("offset") or 0
         journal = open_journal()
-        entry = journal.read(entry_id)
+        entry = _entry(journal, entry_id)
         return Answer(answers.shown(entry, offset, journal.relations(entry)))
     query = _query(arguments, caller)
     page = open_journal().search(query)
     text = answers.found(page, query, own_project(caller()))
     return Answer(text, leaves_work=page.backlog > 0)
+
+
+def _entry(journal: Journal, given: str) -> Entry:
+    """Return the entry with an id, as it was given or without the blanks around it."""
+    try:
+        return journal.read(given)  # a file made by hand may have a name that ends with a blank
+    except EntryNotFoundError:
+        if given == given.strip():
+            raise
+        return journal.read(given.strip())
 
 
 def _query(arguments: Arguments, caller: Callable[[], Provenance]) -> Query:
