@@ -324,6 +324,35 @@ def fill(index: Index, count: int = 3) -> None:
     index.add_vectors("one", [vectors(number) for number in range(count)])
 
 
+def test_a_claim_does_not_look_at_what_is_done(path: Path) -> None:
+    """Making all vectors takes time in step with the entries, not with their square."""
+    steps = 0
+
+    class Counting(sqlite3.Connection):
+        def __init__(self, *args: Any, **more: Any) -> None:  # noqa: ANN401 - whatever it takes
+            super().__init__(*args, **more)
+            self.set_progress_handler(self.count, 10)
+
+        def count(self) -> int:
+            nonlocal steps
+            steps += 1
+            return 0
+
+    index = SqliteIndex(
+        path, connect=lambda *args, **more: sqlite3.connect(*args, factory=Counting, **more)
+    )
+    index.update([plain(number) for number in range(1000)])
+    costs = []
+    while claimed := index.claim("one", limit=50, lease_s=60):
+        before = steps
+        index.add_vectors("one", [vectors(int(entry_id[1:])) for entry_id in claimed])
+        steps = 0
+        costs.append(before)
+    index.close()
+    assert len(costs) == 20
+    assert max(costs[10:-1]) < 2 * max(costs[1:10])
+
+
 def test_the_index_is_private(index: SqliteIndex, path: Path) -> None:
     """Every file is 0600 in a folder of 0700, whatever the umask."""
     assert index.location == str(path)

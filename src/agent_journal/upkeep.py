@@ -38,7 +38,7 @@ SEED_MODEL = "Xenova/paraphrase-multilingual-MiniLM-L12-v2"
 SEED_DIMENSION = 384
 """The original compares whatever has this length, so that others would spoil its search."""
 
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 """To be raised with every change of what `analyse` makes of an entry: indexes are named by it."""
 
 _BATCH = 256  # entries indexed in one transaction, so that others wait at most about 0.1 s for it
@@ -112,13 +112,20 @@ class Upkeep:
         """Embed entries until nothing is left or `is_over` says so; return how many were done."""
         done = 0
         total = self._index.backlog(embedder.identity)
+        versions = self._store.listing().versions
+        given: set[EntryId] = set()
         while not is_over():
             claimed = self._index.claim(embedder.identity, limit=_CLAIM, lease_s=_LEASE_S)
             if not claimed:
                 break
+            if not given.isdisjoint(claimed) or not versions.keys() >= set(claimed):
+                # Changed, or written, since: listing the folder for every claim would take time
+                # that grows with the square of its entries.
+                versions = self._store.listing().versions
+            given.update(claimed)
             is_cut_short = True
             try:
-                for entries in self._grouped(claimed, embedder):
+                for entries in self._grouped(claimed, versions, embedder):
                     done += self._embed(embedder, entries, is_over)
                     if progress:
                         progress(done, max(total, done))
@@ -225,12 +232,16 @@ class Upkeep:
                 entry, versions[entry_id], sidecar, problems, with_text=entry_id not in same_text
             )
 
-    def _grouped(self, claimed: Sequence[EntryId], embedder: Embedder) -> Iterator[list[_Work]]:
+    def _grouped(
+        self,
+        claimed: Sequence[EntryId],
+        versions: Mapping[EntryId, Version],
+        embedder: Embedder,
+    ) -> Iterator[list[_Work]]:
         """Yield entries in groups of about one call's texts, long ones alone and last.
 
         Whoever has only a second would otherwise never get past a long one.
         """
-        versions = self._store.listing().versions
         group: list[_Work] = []
         long: list[_Work] = []
         for entry_id in claimed:

@@ -867,6 +867,20 @@ class IndexContract(ABC):
         index.update([entry(1, version="2")])
         assert index.claim("id", limit=9, lease_s=60) == ["entry-1"]
 
+    def test_claims_go_on_where_the_last_one_ended(self, index: Index, clock: Clock) -> None:
+        """What was written meanwhile comes first; what a worker gave up comes round again."""
+        index.update([entry(number) for number in range(8)])
+        assert index.claim("id", limit=2, lease_s=60) == ["entry-7", "entry-6"]
+        index.add_vectors("id", [made(7, (1, 0))])
+        index.update([entry(9)])
+        assert index.claim("id", limit=2, lease_s=60) == ["entry-9", "entry-5"]
+        clock.now += 30.0
+        assert index.claim("id", limit=2, lease_s=60) == ["entry-4", "entry-3"]
+        clock.now += 30.0
+        assert index.claim("id", limit=9, lease_s=60) == [f"entry-{n}" for n in (9, 6, 5, 2, 1, 0)]
+        clock.now += 30.0
+        assert index.claim("id", limit=9, lease_s=60) == ["entry-4", "entry-3"]
+
     # tags and problems
 
     def test_tags_are_counted_whatever_their_case(self, index: Index) -> None:

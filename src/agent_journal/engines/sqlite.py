@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent_journal.corrections import Corrections
 from agent_journal.engines import sqlite_folder
+from agent_journal.engines.sqlite_claims import Claims, embedder_key
 from agent_journal.engines.sqlite_facts import Facts, holders, occurrences
 from agent_journal.engines.sqlite_file import SharedFile
 from agent_journal.engines.sqlite_filters import condition, passing
@@ -78,7 +79,7 @@ class SqliteIndex:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._path = path
-        self._clock = clock
+        self._claims = Claims(clock)
         self._file = SharedFile(path, LAYOUT, connect=connect, timeout_s=timeout_s)
         self._facts = Facts(b"")
         self._vectors = VectorCache()
@@ -125,6 +126,8 @@ class SqliteIndex:
             passed_over = [entry.id for entry in changed if not writer.put(entry)]
             writer.finish()
             return passed_over
+
+        self._claims.forget()
 
         return self._file.write(work) if changed or removed else []
 
@@ -239,38 +242,15 @@ class SqliteIndex:
 
     def claim(self, identity: str, *, limit: int, lease_s: float) -> list[EntryId]:
         """Take entries out of the backlog to work on, newest first; see `Index.claim`."""
-
-        def work(connection: sqlite3.Connection) -> list[EntryId]:
-            now = self._clock()  # inside: leases given while this one waited are older
-            embedder = _embedder(connection, identity)
-            # A lease from the future was given before the clock was set back: it does not count.
-            rows = connection.execute(
-                "SELECT key, id FROM entries WHERE NOT EXISTS"
-                " (SELECT 1 FROM vectors WHERE embedder = ? AND entry = entries.key)"
-                " AND NOT EXISTS (SELECT 1 FROM leases WHERE embedder = ?"
-                " AND entry = entries.key AND since <= ? AND until > ?)"
-                " ORDER BY created DESC, id DESC LIMIT ?",
-                (embedder, embedder, now, now, max(limit, 0)),
-            ).fetchall()
-            connection.executemany(
-                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)",
-                [(embedder, key, now, now + lease_s) for key, _ in rows],
-            )
-            return [EntryId(unpack(entry_id)) for _, entry_id in rows]
-
-        return self._file.write(work) if self.backlog(identity) else []
+        if not self._claims.is_under_way(identity) and not self.backlog(identity):
+            return []
+        return self._file.write(
+            lambda connection: self._claims.take(connection, identity, limit, lease_s)
+        )
 
     def release(self, identity: str, ids: Collection[EntryId]) -> None:
         """Give claimed entries back before their lease ends; see `Index.release`."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(
-                "DELETE FROM leases WHERE embedder = (SELECT key FROM embedders WHERE identity = ?)"
-                " AND entry = (SELECT key FROM entries WHERE id = ?)",
-                [(pack(identity), pack(entry_id)) for entry_id in ids],
-            )
-
-        self._file.write(work)
+        self._file.write(lambda connection: self._claims.release(connection, identity, ids))
 
     def add_vectors(self, identity: str, vectors: Sequence[PassageVectors]) -> None:
         """Keep the passage vectors of some entries; see `Index.add_vectors`."""
@@ -279,7 +259,7 @@ class SqliteIndex:
             fitting = list(_fitting(connection, vectors))
             if not fitting:
                 return
-            embedder = _embedder(connection, identity)
+            embedder = embedder_key(connection, identity)
             length = len(fitting[0][2].matrix[0])
             connection.execute(
                 "UPDATE embedders SET dimension = ? WHERE key = ? AND dimension IS NULL",
@@ -320,6 +300,7 @@ class SqliteIndex:
         self._tags.forget()
         self._corrections.forget()
         self._backlogs.clear()
+        self._claims.forget()
 
     def _evidence(
         self,
@@ -416,13 +397,6 @@ class _Cached(Generic[_T]):
     def forget(self) -> None:
         """Release the memory."""
         self._known = None
-
-
-def _embedder(connection: sqlite3.Connection, identity: str) -> int:
-    """Return an embedder's key, a new one for an unknown embedder."""
-    connection.execute("INSERT OR IGNORE INTO embedders (identity) VALUES (?)", (pack(identity),))
-    row = connection.execute("SELECT key FROM embedders WHERE identity = ?", (pack(identity),))
-    return int(row.fetchone()[0])
 
 
 def _dimension(connection: sqlite3.Connection, identity: str) -> int | None:
