@@ -154,7 +154,8 @@ class TestCommandLine:
     def test_suspicion_is_told(self, shell: Shell) -> None:
         """The text stays as it is."""
         outcome = shell("write", "T", "password = 'hunter2x9'")
-        assert "warning: 1 named-secret may be secrets and were left as they are" in outcome.err
+        told = "1 named-secret may be secrets and were left as they are; if they are, a person can "
+        assert f"warning: {told}remove them: agent-journal redact ID" in outcome.err
         assert shell.entry(outcome.out.strip())["body"] == "password = 'hunter2x9'"
         assert shell("write", "T", "pwd: hunter2x9", "--json").json["suspected"] == {
             "named-secret": 1

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.drafts import DRAFTS, INSTANTS
 from tests.drop import run_as_nobody
 from tests.folders import fail, open_folder
+from tests.secrets.caught import Draw
 
 from agent_journal import entryfile
 from agent_journal.engines.files import FileStore
@@ -25,6 +26,8 @@ from agent_journal.jsonline import Json, plain
 from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance, timestamp
 from agent_journal.ports import Store
 from agent_journal.query import Filters
+from agent_journal.redaction import Redaction
+from agent_journal.secrets.screening import screen
 from agent_journal.transfer import intake
 from agent_journal.transfer.batch import Batch, Found, extra_with, source_of
 from agent_journal.transfer.intake import Intake, take_in
@@ -32,6 +35,7 @@ from agent_journal.transfer.jsonl import Export, read_lines
 from agent_journal.transfer.known import Known
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
+KEY = "gh" + "p_" + Draw(1)(36)
 CROWDED = st.one_of(
     INSTANTS, st.integers(0, 3).map(lambda number: AT + timedelta(milliseconds=number))
 )
@@ -449,6 +453,61 @@ class TestIntake:
         assert (taken.known, taken.added) == (2, 1)
 
 
+class TestRedacted:
+    """What was redacted doesn't come back by an import of what it was made from, or went to."""
+
+    drafts = (
+        Draft("Ada", "lives in Turin", created=AT),
+        Draft("Other", "text", created=AT + timedelta(seconds=1)),
+    )
+
+    @pytest.mark.parametrize("text", ["", "Turin"])
+    def test_an_export_of_before_does_not_bring_it_back(self, text: str) -> None:
+        """All of it or a part; it counts as redacted, and others refer to what is left of it."""
+        store = MemoryStore()
+        for draft in self.drafts:
+            store.append(draft)
+        store.put("by hand", b"---\ntitle: x\ncreated: 2020-01-01\n---\nin Turin too\n")
+        store.append(Draft("Next", created=AT, supersedes=["by hand"]))
+        before = exported(store)
+        for entry_id in ("20260102-030405-678", "by hand"):
+            store.redact(EntryId(entry_id), Redaction("why", text), lambda: None)
+        left = entries(store)
+        for dry_run in (True, False):
+            done = imported(store, before, dry_run=dry_run)
+            assert (done.read, done.added, done.known, done.redacted) == (4, 0, 2, 2)
+        assert entries(store) == left
+        assert imported(store, exported(store)).known == 4
+
+    def test_what_it_was_made_from_does_not_bring_it_back(self) -> None:
+        """Known by the hash of its file, with secrets masked or not; a changed one is another."""
+        store = MemoryStore()
+        draft = Draft(
+            "T", f"token {KEY}", created=AT, extra={"source": "memory-block:a#" + "0" * 16}
+        )
+        taken = take_in(lambda one: store.append(screen(one, "mask")[0]), found([draft]), Known())
+        assert taken.added == 1
+        store.redact(EntryId("20260102-030405-678"), Redaction("first", "token"), lambda: None)
+        store.redact(EntryId("20260102-030405-678"), Redaction("why"), lambda: None)
+        again = take_in(store.append, found([draft]), Known.of(store))
+        assert (again.added, again.redacted) == (0, 1)
+        other = replace(draft, body="another", extra={"source": "memory-block:a#" + "1" * 16})
+        again = take_in(store.append, found([other, self.drafts[1]]), Known.of(store))
+        assert (again.added, again.redacted) == (2, 0)
+
+    def test_only_marks_count(self) -> None:
+        """Anything may stand under the key, and another entry of that id is another entry."""
+        store = MemoryStore()
+        store.put(
+            "x", b'---\ntitle: t\ncreated: 2020-01-01\nredacted: [7, {"sha256": 7}, {}]\n---\n'
+        )
+        store.append(self.drafts[0])
+        store.redact(EntryId("20260102-030405-678"), Redaction("why"), lambda: None)
+        line = {"id": "20260102-030405-678", "created": "2020-01-02T00:00:00Z", "body": "b"}
+        done = imported(store, json.dumps(line).encode())
+        assert (done.added, done.redacted) == (1, 0)
+
+
 class TestKnown:
     """What is there already."""
 
@@ -480,6 +539,8 @@ from pathlib import Path
 from agent_journal.engines.files import FileStore
 from agent_journal.model import Draft
 from agent_journal.query import Filters
+from agent_journal.redaction import Redaction
+from agent_journal.secrets.screening import screen
 from agent_journal.transfer.jsonl import Export
 from agent_journal.transfer.known import Known
 folder = Path(sys.argv[1])

@@ -269,8 +269,8 @@ class TestImport:
             "2 read: 1 added, 1 refused",
         ]
         assert shell("import", "jsonl", "x.jsonl", "--json").json == {
-            "dry_run": False, "read": 2, "added": 0, "renewed": 0, "known": 1, "empty": 0,
-            "refused": 1, "notes": [], "masked": {}, "suspected": {},
+            "dry_run": False, "read": 2, "added": 0, "renewed": 0, "known": 1, "redacted": 0,
+            "empty": 0, "refused": 1, "notes": [], "masked": {}, "suspected": {},
             "refusals": [
                 {
                     "path": str(path),
@@ -279,6 +279,18 @@ class TestImport:
                 }
             ],
         }  # fmt: skip
+
+    def test_what_was_redacted_is_left_so(self, shell: Shell) -> None:
+        """And that is told."""
+        written = shell.write("A secret", "zyx")
+        assert shell("export", "-o", "x.jsonl").code == 0
+        assert shell("redact", written, "--reason", "why", "--yes").code == 0
+        outcome = shell("import", "jsonl", "x.jsonl")
+        assert (outcome.code, outcome.out) == (
+            0,
+            "1 read: 0 added, 1 redacted here, and left so\n",
+        )
+        assert shell("import", "jsonl", "x.jsonl", "--json").json["redacted"] == 1
 
     def test_notes_what_could_not_be_read_as_it_stands(self, shell: Shell) -> None:
         """It is imported all the same."""

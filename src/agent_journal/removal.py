@@ -124,6 +124,12 @@ def mark_of(entry: Entry) -> str:
     return _last(entry, "sha256")
 
 
+def hashes_in(entry: Entry) -> list[str]:
+    """Return the hashes that the file had before each of its redactions, the first one first."""
+    said = (mark.get("sha256") for mark in _marks(entry) if isinstance(mark, Mapping))
+    return [each for each in said if isinstance(each, str)]
+
+
 def reason_in(entry: Entry) -> str:
     """Return why an entry was redacted last; empty when it wasn't."""
     return _last(entry, "reason")

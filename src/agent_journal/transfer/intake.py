@@ -30,6 +30,7 @@ class Intake:
         added: those that became entries.
         renewed: those of them whose source had been imported before, with another content.
         known: those that had become entries before.
+        redacted: those that had, and were redacted since; they stay so.
         empty: those that held nothing.
         refused: those that can't become entries.
         refusals: why, in their order; at most `PROBLEM_LIMIT`.
@@ -43,6 +44,7 @@ class Intake:
     added: int = 0
     renewed: int = 0
     known: int = 0
+    redacted: int = 0
     empty: int = 0
     refused: int = 0
     refusals: list[Problem] = field(default_factory=list)
@@ -116,13 +118,11 @@ def _take(
         else:
             done.empty += 1
         return None
-    if there := known.id_of(draft):
-        done.known += 1
+    if there := _there(known, draft, found.id, done):
         return there
     try:
         draft, screening = screen(draft, secrets)
-        if there := known.id_of(draft):  # it is there with its secrets masked
-            done.known += 1
+        if there := _there(known, draft, found.id, done):  # with its secrets masked
             return there
         is_another = known.holds_another(draft)
         draft = _redirected(draft, ids)
@@ -144,6 +144,15 @@ def _take(
     done.masked.update(screening.masked)
     done.suspected.update(screening.suspected)
     return entry_id
+
+
+def _there(known: Known, draft: Draft, said_id: str, done: Intake) -> EntryId | None:
+    """Return the id of the entry that it has become before, and count that."""
+    if there := known.id_of(draft):
+        done.known += 1
+    elif there := known.redacted(draft, said_id):
+        done.redacted += 1
+    return there
 
 
 def _redirected(draft: Draft, ids: Mapping[str, EntryId]) -> Draft:

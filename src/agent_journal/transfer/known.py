@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
+from agent_journal import entryfile
 from agent_journal.errors import EntryNotFoundError, JournalUnavailableError, StorageError
 from agent_journal.jsonline import encode, plain
+from agent_journal.ledger import hash_of
 from agent_journal.model import (
     Draft,
     Entry,
@@ -21,6 +23,7 @@ from agent_journal.model import (
     to_milliseconds,
 )
 from agent_journal.ports import Progress, Store
+from agent_journal.removal import hashes_in
 from agent_journal.transfer.batch import SOURCE_KEY
 from agent_journal.transfer.shape import shape_of
 
@@ -48,6 +51,8 @@ class Known:
         self._taken: set[int] = set()
         self._created: dict[bytes, list[int]] = {}
         self._odd_ids: dict[tuple[bytes, int], EntryId] = {}  # those that no instant tells
+        self._redacted: dict[tuple[str, int], EntryId] = {}
+        self._before: dict[str, EntryId] = {}  # by hashes of files that redactions replaced
 
     @classmethod
     def of(cls, store: Store, progress: Progress | None = None) -> Known:
@@ -95,6 +100,19 @@ class Known:
                 return self._odd_ids.get((content, created), usual)
         return None
 
+    def redacted(self, draft: Draft, said_id: str = "") -> EntryId | None:
+        """Return the id of a redacted entry that once was what a draft would become again.
+
+        Args:
+            draft: what is to be written.
+            said_id: the id under which it was exported, if it was.
+        """
+        if draft.created is None or not self._before:
+            return None
+        if one := self._redacted.get((said_id, to_milliseconds(draft.created))):
+            return one
+        return self._before.get(hash_of(entryfile.render(draft.created, draft)))
+
     def holds_another(self, draft: Draft) -> bool:
         """Tell whether a draft's source was imported before, with another content."""
         return _name(_source(draft.extra)) in self._names
@@ -106,6 +124,9 @@ class Known:
             if named and entry_id_of(named) == entry.id:
                 self._taken.add(to_milliseconds(named))
         content, created = _content_of(entry), to_milliseconds(entry.created)
+        if before := hashes_in(entry):
+            self._redacted[entry.id, created] = entry.id
+            self._before.update(dict.fromkeys(before, entry.id))
         if entry.id != entry_id_of(entry.created):
             self._odd_ids[content, created] = entry.id
         self._add(content, created, _source(entry.extra), entry.id)

@@ -252,7 +252,10 @@ def intake_lines(done: Intake, *, dry_run: bool) -> Iterator[Line]:
         return
     renewed = f", {done.renewed:,} of them anew since they have changed" if done.renewed else ""
     parts = [f"{done.added:,} {'would be ' * dry_run}added{renewed}"]
-    others = ((done.known, "there already"), (done.empty, "empty"), (done.refused, "refused"))
+    others = (
+        *((done.known, "there already"), (done.redacted, "redacted here, and left so")),
+        *((done.empty, "empty"), (done.refused, "refused")),
+    )
     parts += [f"{number:,} {what}" for number, what in others if number]
     yield _line((f"{done.read:,} read: {', '.join(parts)}", "bold"))
     for sentence in sentences(done.screening):

@@ -169,6 +169,7 @@ def intake_shape(done: Intake, *, dry_run: bool) -> dict[str, Json]:
         "added": done.added,
         "renewed": done.renewed,
         "known": done.known,
+        "redacted": done.redacted,
         "empty": done.empty,
         "refused": done.refused,
         "masked": {**done.masked},
