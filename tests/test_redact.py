@@ -193,6 +193,16 @@ class TestText:
             site.journal.redact(site.secret, reason="why", text="zyxnowhere")
         assert site.content() == before
 
+    def test_a_text_that_is_not_there_any_more_is_told(self, site: Home) -> None:
+        """Whoever has misspelled it must not believe that it is removed now."""
+        site.journal.redact(site.secret, reason="why", text="zyxquokka")
+        before = site.content()
+        for text in ("zyxquokka", "zyxttile"):
+            (told,) = site.journal.redact(site.secret, reason="why", text=text).notices
+            assert told.startswith("the text doesn't stand in the entry now")
+        assert site.content() == before
+        assert site.journal.redact(site.secret).notices == ()
+
     def test_a_text_in_the_name_is_told(self, site: Home) -> None:
         """Ids are never changed; whoever named the file may."""
         (site.folder / "zyxname.md").write_text("zyxname is a name\n")
@@ -216,9 +226,9 @@ class TestText:
         assert done.notices == (f"{told}; redact them too",)
         for entry_id in held[1:]:
             site.journal.redact(entry_id, reason="why")
-        assert site.journal.redact(site.secret, reason="why", text="zyxquokka").notices == (
-            f"in these or other letters the text still stands in 1 entry: {held[0]}; redact it too",
-        )
+        told = f"in these or other letters the text still stands in 1 entry: {held[0]}"
+        again = site.journal.redact(site.secret, reason="why", text="zyxquokka")
+        assert again.notices[1:] == (f"{told}; redact it too",)
         assert site.journal.redact(held[0], reason="why", text="ZYXQUOKKA").notices == ()
 
     def test_only_some_of_many_that_hold_it_are_named(self, site: Home) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.redacted import mentions
 from tests.shell import Shell, documented, shape_of
+from tests.test_mcp import Server, text_of
 
 from agent_journal.faces.cli import errors as cli_errors
 from agent_journal.faces.cli.redacting import UNREACHED
@@ -146,6 +147,47 @@ def test_a_person_is_asked(
     assert f"Remove 'zyxpassword' in {secret} (The zyxtitle) for good? [y/N]" in shown
     assert ("nothing was changed" in shown) != is_removed
     assert ("zyxpassword" in shell.entry(secret)["body"]) != is_removed
+
+
+def test_a_repository_is_told(shell: Shell, secret: str) -> None:
+    """What was committed stays in its history; the nearest one is named."""
+    shell("redact", secret, "--text", "zyxtag", "--reason", "why", "--yes")
+    (shell.home / ".git").mkdir()
+    outcome = shell("redact", secret, "--text", "zyxtitle", "--reason", "why", "--yes")
+    told = f"the journal lies in the git repository {shell.home}: what was committed there keeps"
+    assert f"agent-journal: warning: {told} the text" in outcome.err
+    (shell.folder / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
+    options = ("--reason", "why", "--yes", "--json")
+    (notice,) = shell("redact", secret, *options).json["notices"]
+    assert str(shell.folder) in notice
+    assert shell("redact", secret, "--json").json["notices"] == []
+
+
+def test_a_server_that_runs_serves_nothing_of_it(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it keeps in memory of the text finds, shows and writes nothing any more."""
+    monkeypatch.delenv("AGENT_JOURNAL_MODEL")
+    shell.config.parent.mkdir(parents=True)
+    shell.config.write_text('{"journal": {"enabled": true}}', encoding="utf-8")
+    queries: list[dict[str, object]] = [{"text": "zyxpassword"}, {"text": "The zyxtitle"}]
+    queries += [{"text": "Turin"}, {"tags": ["zyxtag"]}, {"project": "zyxproject"}, {}]
+    with Server() as server:
+        server.initialize()
+        draft = {"title": "The zyxtitle", "body": "The zyxpassword, Turin", "tags": ["zyxtag"]}
+        written = text_of(server.call("journal_write", draft))
+        (path,) = shell.folder.glob("*.md")
+        assert path.stem in written
+        before = [text_of(server.call("journal_search", query)) for query in queries]
+        assert all("zyxtitle" in one for one in before[:4])
+        assert shell("redact", path.stem, "--reason", "why", "--yes").code == 0
+        after = [text_of(server.call("journal_search", query)) for query in queries]
+        after.append(text_of(server.call("journal_read", {"id": path.stem})))
+        assert [one for one in after if "zyx" in one.casefold()] == []
+        assert "[redacted]" in after[-1]
+        assert mentions(shell.home) == []
+        assert server.leave() == 0
+    assert mentions(shell.home) == []
 
 
 def test_agents_have_no_tool_for_it() -> None:

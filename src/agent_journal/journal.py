@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 MODEL_WAIT_S = 2.0
 """How long a search waits for the model unless it is told otherwise."""
 
+_NOT_THERE = "the text doesn't stand in the entry now; was it removed before, or spelled otherwise?"
 _MORE_ATTEMPTS = 2  # to search, each after catching up again
 _STALE_S = 86_400.0  # a temporary file older than a day has no writer
 _log = logging.getLogger("agent_journal")
@@ -208,7 +209,9 @@ class Journal:
 
         return self._degrading(work)
 
-    def search(self, query: Query, *, wait_s: float = MODEL_WAIT_S) -> SearchPage:
+    def search(
+        self, query: Query, *, wait_s: float = MODEL_WAIT_S, with_tags: bool = True
+    ) -> SearchPage:
         """Answer a query over everything that any process has written until now.
 
         Nothing is raised for a folder that is missing, unreadable or empty all of a sudden, nor for
@@ -217,12 +220,13 @@ class Journal:
         Args:
             query: what to look for.
             wait_s: the longest wait for the model; without it the answer is lexical.
+            with_tags: fill `SearchPage.tags`, which a process that asks once can feel.
 
         Raises:
             InvalidDateError: since or until is no date.
         """
         filters = Filters.of(query, self._clock())
-        return self._degrading(lambda: self._search(query, filters, wait_s))
+        return self._degrading(lambda: self._search(query, filters, wait_s, with_tags=with_tags))
 
     def catch_up(self, *, thorough: bool = False, progress: Progress | None = None) -> Changes:
         """Bring the index in step with the entries' text; doing it twice changes nothing more.
@@ -356,7 +360,9 @@ class Journal:
         done = self._store.redact(EntryId(entry_id), asked, purge)
         if asked is None or not asked.text:
             return done
-        return replace(done, notices=(*done.notices, *checking.still_holding(self._store, asked)))
+        told = [] if done.count else [_NOT_THERE]
+        told += checking.still_holding(self._store, asked)
+        return replace(done, notices=(*done.notices, *told))
 
     def tags(self) -> dict[str, int]:
         """Return every tag with the number of entries that carry it, most used first."""
@@ -425,7 +431,9 @@ class Journal:
             "is it mounted? if they are gone for good, run: agent-journal reindex"
         )
 
-    def _search(self, query: Query, filters: Filters, wait_s: float) -> SearchPage:
+    def _search(
+        self, query: Query, filters: Filters, wait_s: float, *, with_tags: bool
+    ) -> SearchPage:
         for wait in (wait_s, *[0.0] * _MORE_ATTEMPTS):
             if notice := self._step_in():
                 return self._nothing(query, notice)
@@ -436,7 +444,7 @@ class Journal:
             hits=found.hits,
             total=found.total,
             offset=query.offset,
-            tags=self._index.tags(),
+            tags=self._index.tags() if with_tags else {},
             mode="lexical" if found.reason else "hybrid",
             reason=found.reason,
             backlog=found.backlog,

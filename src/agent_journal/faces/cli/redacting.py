@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
+from agent_journal.engines.scanning import printable
 from agent_journal.faces.cli import layout, shapes
 from agent_journal.faces.cli.call import Call
 from agent_journal.faces.cli.errors import NOTHING, OK
@@ -17,7 +21,7 @@ from agent_journal.faces.framing import one_line
 from agent_journal.model import Entry
 
 UNREACHED = (
-    "not reached: backups, the history of a repository, copies on other machines, "
+    "not reached: backups, exports, the history of a repository, copies on other machines, "
     "and blocks of the disk that were given free"
 )
 
@@ -65,12 +69,23 @@ def redact(
             say("nothing was changed")
             return NOTHING
         done = journal.redact(found, reason=reason or "", text=text or "")
+    if asks:
+        done = replace(done, notices=(*done.notices, *_committed(settings.folder)))
     call.answer(shapes.redacted_shape(done, settings.folder), layout.redacted_lines(done))
     for notice in done.notices:
         say_warning(notice)
     if not call.as_json:
         say(UNREACHED)
     return OK
+
+
+def _committed(folder: Path) -> Iterator[str]:
+    """Tell of the repository in which a journal lies: it may hold the text for ever."""
+    for above in (folder, *folder.parents):
+        if (above / ".git").exists():
+            where = f"the journal lies in the git repository {printable(above)}"
+            yield f"{where}: what was committed there keeps the text until its history is rewritten"
+            return
 
 
 def _is_meant(entry: Entry, text: str | None) -> bool:
