@@ -46,7 +46,7 @@ def shell(home: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a model load at once: another real one, that carries the text's signal."""
-    monkeypatch.setattr("agent_journal.engines.use.load_use", HashingEmbedder)
+    monkeypatch.setattr("agent_journal.engines.use.load_use", lambda *_: HashingEmbedder())
 
 
 class TestWrite:

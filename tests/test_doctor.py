@@ -337,7 +337,7 @@ class TestTrial:
         self, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """An entry that was edited, a vector of another length; no draft, no vector."""
-        monkeypatch.setattr("agent_journal.engines.use.load_use", HashingEmbedder)
+        monkeypatch.setattr("agent_journal.engines.use.load_use", lambda *_: HashingEmbedder())
         store = open_store(settings)
         with open_journal(settings) as journal:
             good, edited = journal.write(Draft("good", "as ever")), journal.write(Draft("T", "old"))
@@ -365,7 +365,7 @@ class TestTrial:
     ) -> None:
         """Words are tried all the same."""
 
-        def fail() -> HashingEmbedder:
+        def fail(*_: object) -> HashingEmbedder:
             raise EmbedderUnavailableError("the model's weights are missing")
 
         monkeypatch.setattr("agent_journal.engines.use.load_use", fail)

@@ -119,7 +119,7 @@ def test_a_journal_that_went_is_missed(shell: Shell) -> None:
 def test_a_warning_goes_into_no_log(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong is told as a verdict, and leaves no trace."""
 
-    def fail() -> None:
+    def fail(*_: object) -> None:
         raise EmbedderUnavailableError("the model's weights are missing")
 
     monkeypatch.setattr("agent_journal.engines.use.load_use", fail)
@@ -195,7 +195,7 @@ def test_vectors_are_compared(shell: Shell) -> None:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a model load at once: another real one, that carries the text's signal."""
-    monkeypatch.setattr("agent_journal.engines.use.load_use", HashingEmbedder)
+    monkeypatch.setattr("agent_journal.engines.use.load_use", lambda *_: HashingEmbedder())
     monkeypatch.setattr(trial, "_BY_MEANING", (("abroad", "gatto"), ("by words", "lemon cake")))
 
 

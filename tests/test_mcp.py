@@ -598,7 +598,7 @@ def test_a_model_that_never_loads_does_not_hold_the_process(
     slow = """
         import sys, threading
         from agent_journal.engines import use
-        def load_use():
+        def load_use(prepared):
             print("loading", file=sys.stderr, flush=True)
             threading.Event().wait()
         use.load_use = load_use

@@ -10,6 +10,7 @@ import pytest
 from tests.folders import LONG_AGO, SIDECAR, Calls, Clock, fail
 
 from agent_journal.engines.files import FileStore
+from agent_journal.engines.scanning import RECHECK_S
 from agent_journal.errors import (
     EntryNotFoundError,
     InvalidSidecarError,
@@ -53,6 +54,20 @@ class TestListing:
         assert not caught.value.missing
         with pytest.raises(JournalUnavailableError):
             store.read(EntryId("a b"))
+
+    def test_a_sidecar_has_one_version_in_all_processes(self, folder: Path) -> None:
+        """However often each has looked; or the index would be told of changes that are none."""
+        clock = Clock()
+        (folder / "a.md").touch()
+        (folder / "a.embedding").touch()
+        store = clock.store(folder)
+        first = store.listing()
+        clock.pass_by(RECHECK_S)
+        assert store.listing() == first == clock.store(folder).listing(thorough=True)
+        (folder / "b.embedding").write_text("another")
+        (folder / "b.embedding").rename(folder / "a.embedding")
+        assert store.listing() != first
+        assert store.listing() == clock.store(folder).listing()
 
     def test_only_regular_markdown_files_are_entries(self, folder: Path) -> None:
         """Dot-files, folders and other names are passed over; what pretends is a problem."""

@@ -275,7 +275,8 @@ class SearchPage:
             without a text. An entry appears once.
         total: hits in the whole filtered journal, whatever the page.
         offset: the page's first hit within them.
-        tags: every tag in the journal with the number of entries that carry it, most used first.
+        tags: every tag in the journal with the number of entries that carry it, most used first;
+            none when they weren't asked for.
         mode: ``hybrid`` when words and meaning were both used.
         reason: why the mode isn't hybrid; empty when it is.
         backlog: entries that have no vector yet, so that only their words can be found; 0 while

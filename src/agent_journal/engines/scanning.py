@@ -4,6 +4,10 @@ Three costs, at 10,000 entries: one stat of the folder when its own modification
 the last listing; the names when it can't; a stat of every file at most every `RECHECK_S`, since
 edits in place leave no trace in the folder. Two contents of one file can't be told apart when size,
 inode and the kernel's clock tick (some milliseconds) of their last change are all the same.
+
+A sidecar is known by its inode when it is first seen: nobody edits vectors by hand, all who write
+them make new files, and a look at each would double what a new process has to do. One that changes
+in place is seen from the second look on.
 """
 
 from __future__ import annotations
@@ -38,13 +42,16 @@ _Seen: TypeAlias = tuple[int, int, int, int]
 The inodes differ on some stacked file systems. A plain tuple, since there are thousands of them.
 """
 
+_SeenSidecar: TypeAlias = tuple[int, int, int, str]
+"""A sidecar's inode, its mtime and size (0 until they were looked at), and its version."""
+
 
 @dataclass(slots=True)
 class _Files:
     """Regular files by stem; everything else that has such a name, by name, with what it is."""
 
     entries: dict[str, _Seen] = field(default_factory=dict)
-    sidecars: dict[str, _Seen] = field(default_factory=dict)
+    sidecars: dict[str, _SeenSidecar] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     fresh: list[str] = field(default_factory=list)
     """The stems of files that were looked at and had changed, or were new."""
@@ -126,7 +133,7 @@ class Scanner:
             if folder != last.folder:
                 last = _NOTHING
             recheck = thorough or last is _NOTHING or began - last.checked_at >= RECHECK_S
-            files = _look(descriptor, last.files, recheck=recheck)
+            files = _look(descriptor, last.files, recheck=recheck, is_first=last is _NOTHING)
         listing = Listing(_versions(files, last), self._problems(files))
         if last is not _NOTHING and listing == last.listing:
             listing = last.listing
@@ -147,42 +154,76 @@ def printable(path: Path | str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _look(folder: int, known: _Files, *, recheck: bool) -> _Files:
+def _look(folder: int, known: _Files, *, recheck: bool, is_first: bool) -> _Files:
     """Look at every name, and at the files behind those that are new, or behind all of them.
 
     The loop is written out: at 10,000 entries a function call for each is what a search can feel.
     """
     files = _Files()
     entry, sidecar = -len(ENTRY_SUFFIX), -len(SIDECAR_SUFFIX)
+    entries_before, entries = known.entries, files.entries
     with os.scandir(folder) as listed:
         for member in listed:
             name = member.name
             if name[entry:] == ENTRY_SUFFIX:
-                stem, before, now = name[:entry], known.entries, files.entries
-            elif name[sidecar:] == SIDECAR_SUFFIX:
-                stem, before, now = name[:sidecar], known.sidecars, files.sidecars
-            else:
-                continue
-            if name[0] == ".":
-                continue
-            inode = member.inode()
-            seen = before.get(stem)
-            if recheck or seen is None or seen[0] != inode:
-                try:
-                    status = member.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # removed since its name was read
-                if not (stat.S_ISREG(status.st_mode) and name.isascii()) and (
-                    reason := _objection(name, status.st_mode)
-                ):
-                    files.others[name] = reason
+                if name[0] == ".":
                     continue
-                stamp = inode, status.st_mtime_ns, status.st_size, status.st_ino
-                if seen != stamp:
-                    seen = stamp
-                    files.fresh.append(stem)
-            now[stem] = seen
+                stem = name[:entry]
+                inode = member.inode()
+                seen = entries_before.get(stem)
+                if recheck or seen is None or seen[0] != inode:
+                    try:
+                        status = member.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue  # removed since its name was read
+                    if not (stat.S_ISREG(status.st_mode) and name.isascii()) and (
+                        reason := _objection(name, status.st_mode)
+                    ):
+                        files.others[name] = reason
+                        continue
+                    stamp = inode, status.st_mtime_ns, status.st_size, status.st_ino
+                    if seen != stamp:
+                        seen = stamp
+                        files.fresh.append(stem)
+                entries[stem] = seen
+            elif name[sidecar:] == SIDECAR_SUFFIX and name[0] != ".":
+                _look_at_sidecar(member, name[:sidecar], known, files, recheck and not is_first)
     return files
+
+
+def _look_at_sidecar(
+    member: os.DirEntry[str],
+    stem: str,
+    known: _Files,
+    files: _Files,
+    recheck: bool,  # noqa: FBT001 - keywords cost, in a loop
+) -> None:
+    inode = member.inode()
+    seen = known.sidecars.get(stem)
+    if seen is not None and seen[0] == inode and not recheck:
+        files.sidecars[stem] = seen
+        return
+    if not recheck and member.name.isascii() and member.is_file(follow_symlinks=False):
+        files.sidecars[stem] = inode, 0, 0, str(inode)
+        files.fresh.append(stem)
+        return
+    try:
+        status = member.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return  # removed since its name was read
+    if reason := _objection(member.name, status.st_mode):
+        files.others[member.name] = reason
+        return
+    modified_ns, size = status.st_mtime_ns, status.st_size
+    version = str(inode)
+    if seen is not None and seen[0] == inode:
+        if seen[1:3] in ((0, 0), (modified_ns, size)):
+            version = seen[3]
+        else:
+            version = f"{modified_ns}-{size}-{inode}"
+    if seen is None or version != seen[3]:
+        files.fresh.append(stem)
+    files.sidecars[stem] = inode, modified_ns, size, version
 
 
 def _versions(files: _Files, last: _Scan) -> Mapping[EntryId, Version]:
@@ -197,7 +238,7 @@ def _versions(files: _Files, last: _Scan) -> Mapping[EntryId, Version]:
             versions.pop(EntryId(stem), None)
         else:
             sidecar = sidecars.get(stem)
-            versions[EntryId(stem)] = Version(_version(entry), _version(sidecar) if sidecar else "")
+            versions[EntryId(stem)] = Version(_version(entry), sidecar[3] if sidecar else "")
     return versions
 
 

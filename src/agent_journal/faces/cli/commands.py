@@ -400,7 +400,7 @@ def _search(
     with call.journal(settings, current=True, warm=by_meaning) as journal, waits:
         # Vectors first, so that what was written a moment ago is found by meaning, too.
         failure = _work_off(journal) if by_meaning else ""
-        page = journal.search(query, wait_s=0.0)
+        page = journal.search(query, wait_s=0.0, with_tags=call.as_json)
     if failure:
         say_warning(f"vectors could not be made: {failure}")
     call.answer(
