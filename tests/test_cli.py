@@ -328,11 +328,11 @@ class TestSearch:
         shell.write(
             "Wanted", "", *options, "--session", "s", "-t", "k,l", "--created", "2026-01-31"
         )
-        shell.write("Other", "", "-p", "/x/other", "-t", "k", "--created", "2020-01-01")
+        shell.write("Other", "", "-p", "/x/other", "-t", "k,R", "--created", "2020-01-01")
         for given in (
             ["--project", "mine"], ["--tag", "k", "-t", "L"], ["--tag", "#k,l"], ["--agent", "A"],
             ["--any-tag", "l,none"], ["--model", "m"], ["--provider", "v"], ["--session", "s"],
-            ["--since", "2026-01-31", "--until", "2026-01-31"],
+            ["--since", "2026-01-31", "--until", "2026-01-31"], ["--not-tag", "r,none"],
         ):  # fmt: skip
             outcome = shell("search", *given)
             assert "Wanted" in outcome.out, given

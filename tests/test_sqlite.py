@@ -127,6 +127,7 @@ filters = st.builds(
     ),
     tags=st.sampled_from([(), (), ("t",), ("t", "u"), ("strasse",)]),
     any_tags=st.sampled_from([(), (), ("u",), ("none", "t")]),
+    not_tags=st.sampled_from([(), (), ("u",), ("none", "t")]),
     agent=st.sampled_from(["", "", "build"]),
     since=st.none() | st.integers(0, 3).map(lambda h: to_milliseconds(START + timedelta(hours=h))),
     until=st.none() | st.integers(0, 3).map(lambda h: to_milliseconds(START + timedelta(hours=h))),

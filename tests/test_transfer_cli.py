@@ -73,6 +73,7 @@ class TestExport:
             "--tag red": ["one", "two"],
             "-t red,blue": ["two"],
             "--any-tag blue,green": ["two"],
+            "--not-tag blue,green": ["one", "three"],
             "--project shop": ["two"],
             "--agent A": ["one"],
             "--model m --provider V": ["three"],

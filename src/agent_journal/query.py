@@ -78,6 +78,7 @@ class Query:
             `Project`. Case does not matter.
         tags: an entry must carry all of them; case does not matter.
         any_tags: an entry must carry at least one of them.
+        not_tags: an entry must carry none of them.
         since: entries created at or after it: a datetime, an ISO date or time (UTC unless it says
             otherwise), or an age such as ``7d``.
         until: entries created at or before it; a date alone means the end of that day.
@@ -89,6 +90,7 @@ class Query:
     project: str | Project = ""
     tags: Sequence[str] = ()
     any_tags: Sequence[str] = ()
+    not_tags: Sequence[str] = ()
     agent: str = ""
     model: str = ""
     provider: str = ""
@@ -105,8 +107,8 @@ class Query:
             set_field(self, name, (getattr(self, name) or "").strip())
         if not isinstance(self.project, Project):
             set_field(self, "project", (self.project or "").strip())
-        set_field(self, "tags", normalise_tags(self.tags or ()))
-        set_field(self, "any_tags", normalise_tags(self.any_tags or ()))
+        for name in ("tags", "any_tags", "not_tags"):
+            set_field(self, name, normalise_tags(getattr(self, name) or ()))
         set_field(self, "limit", min(max(self.limit, 1), LIMIT_MAX))
         set_field(self, "offset", max(self.offset, 0))
 
@@ -119,6 +121,7 @@ class Filters:
         project: is among `project_names` of the entry; or a `Project` that holds it.
         tags: all of them are among the entry's folded tags.
         any_tags: at least one is, unless it is empty.
+        not_tags: none of them is.
         agent, model, provider, session: equal the entry's folded value.
         since, until: milliseconds since the epoch, both inclusive.
     """
@@ -126,6 +129,7 @@ class Filters:
     project: str | Project = ""
     tags: tuple[str, ...] = ()
     any_tags: tuple[str, ...] = ()
+    not_tags: tuple[str, ...] = ()
     agent: str = ""
     model: str = ""
     provider: str = ""
@@ -145,6 +149,7 @@ class Filters:
             project=project if isinstance(project, Project) else fold_path(project),
             tags=tuple(fold_case(tag) for tag in query.tags),
             any_tags=tuple(fold_case(tag) for tag in query.any_tags),
+            not_tags=tuple(fold_case(tag) for tag in query.not_tags),
             agent=fold_case(query.agent),
             model=fold_case(query.model),
             provider=fold_case(query.provider),
@@ -162,7 +167,7 @@ class Filters:
             if wanted and wanted != fold_case(getattr(provenance, name)):
                 return False
         carried = {fold_case(tag) for tag in tags}
-        if not carried.issuperset(self.tags):
+        if not (carried.issuperset(self.tags) and carried.isdisjoint(self.not_tags)):
             return False
         if self.any_tags and carried.isdisjoint(self.any_tags):
             return False

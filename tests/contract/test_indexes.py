@@ -416,6 +416,8 @@ class IndexContract(ABC):
             (Filters(any_tags=("z", "none")), {2, 3}),
             (Filters(any_tags=("none",)), set()),
             (Filters(tags=("x",), any_tags=("z", "y")), {1, 2}),
+            (Filters(not_tags=("z", "none")), {0, 1, 4, 5}),
+            (Filters(tags=("x",), not_tags=("z",)), {0, 1}),
             (Filters(agent="build", model="m", provider="p", session="s"), {5}),
             (Filters(agent="build", model="other"), set()),
             (Filters(since=to_milliseconds(START + timedelta(hours=4))), {4, 5}),

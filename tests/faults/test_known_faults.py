@@ -60,7 +60,7 @@ class WithoutExtensions(sqlite3.Connection):
     def _refuse(self, *_args: Any) -> NoReturn:  # noqa: ANN401 - as sqlite3 has it
         raise AttributeError("enable_load_extension")
 
-    enable_load_extension = load_extension = _refuse  # type: ignore[assignment] # it refuses all
+    enable_load_extension = load_extension = _refuse
 
 
 def test_vectors_need_no_extension_of_sqlite(tmp_path: Path) -> None:

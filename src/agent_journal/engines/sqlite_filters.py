@@ -27,16 +27,18 @@ def condition(connection: sqlite3.Connection, filters: Filters) -> tuple[str, li
         if bound is not None:
             clauses.append(f"created {comparison} ?")
             parameters.append(bound)
-    if filters.tags or filters.any_tags:
+    named = {"all": filters.tags, "any": filters.any_tags, "none": filters.not_tags}
+    if any(named.values()):
         connection.execute("DELETE FROM wanted_tags")
         connection.executemany(
             "INSERT OR IGNORE INTO wanted_tags VALUES (?, ?)",
-            [("all", pack(tag)) for tag in filters.tags]
-            + [("any", pack(tag)) for tag in filters.any_tags],
+            [(kind, pack(tag)) for kind, tags in named.items() for tag in tags],
         )
     carriers = "SELECT entry FROM tags WHERE folded IN (SELECT folded FROM wanted_tags WHERE kind ="
     if filters.any_tags:
         clauses.append(f"key IN ({carriers} 'any'))")
+    if filters.not_tags:
+        clauses.append(f"key NOT IN ({carriers} 'none'))")
     if wanted_tags := len(set(filters.tags)):
         grouping = " AND is_first GROUP BY entry HAVING count(*) = ?" if wanted_tags > 1 else ""
         clauses.append(f"key IN ({carriers} 'all'){grouping})")

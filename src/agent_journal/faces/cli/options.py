@@ -24,6 +24,7 @@ class RestrictingOptions(TypedDict):
     project: str | Project
     tags: tuple[str, ...]
     any_tags: tuple[str, ...]
+    not_tags: tuple[str, ...]
     agent: str
     model: str
     provider: str
@@ -82,6 +83,7 @@ def restricting_options(decorated: Decorated) -> Decorated:
             "--tag", "-t", "tags", text="With this tag; again, or as a,b: with all of them."
         ),
         tag_option("--any-tag", "any_tags", text="With at least one of these tags."),
+        tag_option("--not-tag", "not_tags", text="With none of these tags."),
         click.option("--agent", default="", metavar="NAME", help="Written by this agent."),
         click.option("--model", default="", metavar="NAME", help="Written by this language model."),
         click.option("--provider", default="", metavar="NAME", help="Whose model this one served."),
@@ -103,6 +105,7 @@ def resolve(restrictions: RestrictingOptions) -> None:
     """
     restrictions["tags"] = split_tags(restrictions["tags"])
     restrictions["any_tags"] = split_tags(restrictions["any_tags"])
+    restrictions["not_tags"] = split_tags(restrictions["not_tags"])
     if isinstance(project := restrictions["project"], str) and project:
         from agent_journal.faces import provenance  # noqa: PLC0415 - rarely needed
 
