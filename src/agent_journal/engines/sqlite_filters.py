@@ -27,13 +27,23 @@ def condition(connection: sqlite3.Connection, filters: Filters) -> tuple[str, li
         if bound is not None:
             clauses.append(f"created {comparison} ?")
             parameters.append(bound)
+    clauses += _tagged(connection, filters, parameters)
+    return " AND ".join(clauses), parameters
+
+
+def _tagged(
+    connection: sqlite3.Connection, filters: Filters, parameters: list[object]
+) -> list[str]:
+    """Return what tags have to satisfy, and add the parameters."""
     named = {"all": filters.tags, "any": filters.any_tags, "none": filters.not_tags}
-    if any(named.values()):
-        connection.execute("DELETE FROM wanted_tags")
-        connection.executemany(
-            "INSERT OR IGNORE INTO wanted_tags VALUES (?, ?)",
-            [(kind, pack(tag)) for kind, tags in named.items() for tag in tags],
-        )
+    if not any(named.values()):
+        return []
+    connection.execute("DELETE FROM wanted_tags")
+    connection.executemany(
+        "INSERT OR IGNORE INTO wanted_tags VALUES (?, ?)",
+        [(kind, pack(tag)) for kind, tags in named.items() for tag in tags],
+    )
+    clauses = []
     carriers = "SELECT entry FROM tags WHERE folded IN (SELECT folded FROM wanted_tags WHERE kind ="
     if filters.any_tags:
         clauses.append(f"key IN ({carriers} 'any'))")
@@ -43,7 +53,7 @@ def condition(connection: sqlite3.Connection, filters: Filters) -> tuple[str, li
         grouping = " AND is_first GROUP BY entry HAVING count(*) = ?" if wanted_tags > 1 else ""
         clauses.append(f"key IN ({carriers} 'all'){grouping})")
         parameters += [wanted_tags] if grouping else []
-    return " AND ".join(clauses), parameters
+    return clauses
 
 
 def passing(connection: sqlite3.Connection, filters: Filters) -> set[int] | None:
