@@ -27,7 +27,7 @@ from agent_journal.engines.files import FileStore
 from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.engines.loading import BackgroundLoader
 from agent_journal.engines.locking import await_lock, has_writer, shared
-from agent_journal.engines.placing import Staging, opened
+from agent_journal.engines.placing import TEMPORARY_PREFIX, Staging, opened
 from agent_journal.errors import (
     EntryNotFoundError,
     IndexUnavailableError,
@@ -355,6 +355,26 @@ class TestFailures:
         assert "no locks available" in done.notices[0]
         site.journal.redact(site.secret)
         assert mentions(site.root) == []
+
+    def test_what_is_no_file_hinders_nothing(self, site: Home) -> None:
+        """A folder or a link that is called as a sidecar or a leftover holds no text of ours."""
+        outside = site.root.parent / "outside"
+        outside.write_text("others'", encoding="utf-8")
+        sidecar = site.folder / f"{site.secret}.embedding"
+        sidecar.unlink()
+        (sidecar / "inner").mkdir(parents=True)
+        names = [
+            site.folder / f"{TEMPORARY_PREFIX}{kind}.tmp" for kind in ("folder", "pipe", "link")
+        ]
+        names[0].mkdir()
+        os.mkfifo(names[1])
+        names[2].symlink_to(outside)
+        site.journal.redact(site.secret, reason="why")
+        assert mentions(site.root) == []
+        assert [problem.kind for problem in site.problems() if problem.kind] == []
+        assert site.leftovers() == sorted(names)
+        assert (sidecar / "inner").exists()
+        assert outside.read_text(encoding="utf-8") == "others'"
 
     def test_a_writer_at_work_is_not_disturbed(self, site: Home) -> None:
         """Its unfinished file stays; what a crashed one left behind goes."""

@@ -20,6 +20,7 @@ from agent_journal.engines.placing import (
     Staging,
     flush_folder,
     hash_file,
+    holds_file,
     is_temporary,
     names,
     opened,
@@ -139,10 +140,9 @@ def _keeping(folder: int, name: str) -> tuple[str, ...]:
 
 def _remove_beside(folder: int, entry_id: EntryId) -> None:
     """Remove the sidecar, and what crashed writers left: it may hold any text, this one too."""
-    with suppress(FileNotFoundError):
-        os.unlink(entry_id + SIDECAR_SUFFIX, dir_fd=folder)
-    for name in names(folder):
-        if is_temporary(name) and not has_writer(folder, name):
+    left = [one for one in names(folder) if is_temporary(one) and not has_writer(folder, one)]
+    for name in (entry_id + SIDECAR_SUFFIX, *left):
+        if holds_file(folder, name):  # else it is a folder or a link, in which no text of ours is
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)
     flush_folder(folder)
