@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_journal import ranking
 from agent_journal.evidence import (
     EntryFacts,
     Evidence,
@@ -407,3 +409,33 @@ def test_postings_are_looked_at_twice_at_most() -> None:
     )
     assert len(judged(evidence)) == 2000
     assert Counting.looks <= 2
+
+
+_KEY_WORDS = st.lists(st.sampled_from(["a", "b", "cd", "日", "本", "x1"]), max_size=5)
+_KEYS = st.builds(lambda words: f" {' '.join(words)} " if words else "", _KEY_WORDS)
+
+
+@given(
+    query=_KEYS
+    | st.builds(lambda keys: " ".join(keys).replace("  ", " "), st.lists(_KEYS, min_size=20)),
+    keys=st.lists(_KEYS, max_size=12),
+)
+def test_touched_titles_are_those_that_touch(query: str, keys: list[str]) -> None:
+    """However many words a query has, the quick way finds what asking of each title would."""
+    expected = {row for row, key in enumerate(keys) if ranking.titles_touch(query, key)}
+    assert set(ranking._touched(query, keys)) == expected
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 2), st.text("ab", max_size=2)),
+        max_size=12,
+    )
+)
+def test_the_best_come_first_then_the_newest_then_by_id(rows: list[tuple[float, int, str]]) -> None:
+    """As a plain sort has it, whatever is tied."""
+    scores, created, ids = zip(*rows, strict=True) if rows else ((), (), ())
+    order = ranking._best_first(
+        np.array(scores, np.float64), np.array(created, np.int64), [EntryId(one) for one in ids]
+    )
+    assert [rows[row] for row in order.tolist()] == sorted(rows, reverse=True)

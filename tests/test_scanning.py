@@ -171,6 +171,22 @@ class TestListing:
         assert seen[EntryId("a")] != before[EntryId("a")]
         assert seen[EntryId("b")] is before[EntryId("b")]
 
+    def test_a_look_that_takes_long_is_taken_more_seldom(self, folder: Path) -> None:
+        """Looking at every file takes a fiftieth of the time at most, however many there are."""
+        (folder / "a.md").write_text("x")
+        clock = Clock()
+        look_s = 0.2
+        times = iter([clock.ns / 1e9, clock.ns / 1e9 + look_s])
+        store = FileStore(
+            folder, now_ns=lambda: clock.ns, monotonic=lambda: next(times, clock.ns / 1e9)
+        )
+        before = store.listing()
+        (folder / "a.md").write_text("edited in place")
+        clock.pass_by(50 * look_s - 0.1)
+        assert store.listing() == before
+        clock.pass_by(0.2)
+        assert store.listing() != before
+
     def test_edit_in_place_is_seen_at_once_by_a_thorough_look(self, folder: Path) -> None:
         """Of an entry and of a sidecar alike."""
         for name in ("a.md", "a.embedding"):

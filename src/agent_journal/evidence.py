@@ -125,9 +125,9 @@ class EvidenceArrays:
     starts: Integers
     ends: Integers
     lengths: Integers
-    ids: Sequence[EntryId]
+    ids: Sequence[EntryId] | NDArray[np.object_]
     created: Integers
-    title_keys: Sequence[str]
+    title_keys: Sequence[str] | NDArray[np.object_]
     near_entries: Integers
     cosines: Floats
     near_passages: Integers

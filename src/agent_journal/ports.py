@@ -79,9 +79,10 @@ class Store(Protocol):
         """Return what is stored now.
 
         Entries and sidecars added, removed, replaced or renamed since the last call are always
-        seen; an edit in place is seen at the latest by a call 2 s after it, or by a thorough one.
-        A file removed and made anew under its name between two calls counts as edited in place.
-        When nothing changed, the very same object may come back. Nothing is created.
+        seen; an edit in place is seen at the latest by a thorough call, or by one that comes 2 s
+        after it, or fifty times as long as a look at every file takes. A file removed
+        and made anew under its name between two calls counts as edited in place. When nothing
+        changed, the very same object may come back. Nothing is created.
 
         Args:
             thorough: look at every file, trusting no earlier listing.
