@@ -167,6 +167,9 @@ class TestWhole:
         done = site.journal.redact("copy", reason="why", text="zyxtitle")
         assert "1 other name of its file (hard link) keeps the text: 1 outside" in done.notices[0]
         assert outside.read_bytes() == before
+        (site.folder / "third.md").hardlink_to(copy)
+        done = site.journal.redact("copy", reason="why")
+        assert done.notices == ("1 other name of its file (hard link) keeps the text: third.md",)
 
 
 class TestText:
