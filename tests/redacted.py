@@ -25,6 +25,7 @@ from agent_journal.engines.sqlite import SqliteIndex
 from agent_journal.journal import Journal
 from agent_journal.model import Draft, EntryId, Problem, Provenance
 from agent_journal.query import Query
+from agent_journal.removal import is_tombstone
 
 TRACE = b"zyx"
 """Every word of the secret begins so, and no other; in whatever case."""
@@ -91,6 +92,11 @@ class Home:
     def problems(self) -> list[Problem]:
         """Return what a check finds in the ledgers and the files."""
         return self.journal.check()
+
+    def others(self) -> dict[str, bytes]:
+        """Return the file of each entry but the secret one, by name."""
+        paths = self.folder.glob("*.md")
+        return {path.name: path.read_bytes() for path in paths if path.stem != self.secret}
 
     def leftovers(self) -> list[Path]:
         """Return the temporary files in the folder."""
@@ -189,8 +195,10 @@ def main(folder: str, first: int, step: int) -> None:
     home = Home(template)
     home.fill()
     before = home.store.read(home.secret)
+    others = home.others()
     home.close()
     counts = {"steps": 0, "killed": 0, "unfinished": 0, "untouched": 0, "finished": 0}
+    counts |= {"acknowledged": 0, "lost": 0, "altered": 0}
     fatal = first
     while True:
         root = ground / f"at{fatal}"
@@ -216,7 +224,11 @@ def main(folder: str, first: int, step: int) -> None:
         assert mentions(root) == [], (fatal, mentions(root))
         assert home.problems() == []
         assert home.leftovers() == []
-        assert len(home.store.listing(thorough=True).versions) == 7
+        left = home.others()
+        counts["acknowledged"] += len(others) + 1
+        counts["lost"] += len(others.keys() - left.keys())
+        counts["lost"] += not is_tombstone(home.store.read(home.secret))
+        counts["altered"] += sum(others[name] != data for name, data in left.items())
         home.close()
         shutil.rmtree(root)
         fatal += step

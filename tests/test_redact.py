@@ -20,6 +20,7 @@ import pytest
 from tests.drop import run_as_nobody
 from tests.folders import fail, open_folder
 from tests.ledgered import ledger_files, lines
+from tests.proven import Trials
 from tests.redacted import HOME_OF_SECRETS, Home, mentions
 
 from agent_journal import removal
@@ -622,7 +623,7 @@ def test_a_store_without_ledgers_redacts_too(tmp_path: Path) -> None:
     assert mentions(tmp_path) == []
 
 
-def check_kills(tmp_path: Path, first: int, step: int) -> None:
+def check_kills(trials: Trials, tmp_path: Path, first: int, step: int) -> None:
     """Kill redactions at every so-manieth step, and finish each."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.redacted", str(tmp_path), str(first), str(step)],
@@ -634,19 +635,30 @@ def check_kills(tmp_path: Path, first: int, step: int) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout)
+    trials.report(
+        "redactions killed at a step",
+        tried=said["killed"],
+        acknowledged=said["acknowledged"],
+        lost=said["lost"],
+        altered=said["altered"],
+    )
     assert said["steps"] > 40
     assert said["killed"] == len(range(first, said["steps"], step))
     assert said["unfinished"] > said["killed"] // 4
     assert said["untouched"] > 0
 
 
-def test_death_at_any_step_is_told_and_finished_by_a_second_run(tmp_path: Path) -> None:
+def test_death_at_any_step_is_told_and_finished_by_a_second_run(
+    trials: Trials, tmp_path: Path
+) -> None:
     """Every third step here; before, in and after each call to the system and to SQLite."""
-    check_kills(tmp_path, 0, 3)
+    check_kills(trials, tmp_path, 0, 3)
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("first", range(8))
-def test_death_at_every_step_is_finished_by_a_second_run(tmp_path: Path, first: int) -> None:
+def test_death_at_every_step_is_finished_by_a_second_run(
+    trials: Trials, tmp_path: Path, first: int
+) -> None:
     """The same at every single step."""
-    check_kills(tmp_path, first, 8)
+    check_kills(trials, tmp_path, first, 8)
