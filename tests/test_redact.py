@@ -390,6 +390,22 @@ class TestFailures:
             staging.place("20260101-000000-000.md")
         assert site.leftovers() == []
 
+    def test_a_writer_that_has_just_begun_is_not_disturbed(
+        self, site: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Between making a file and locking it nobody can tell it from a leftover."""
+        unlocked = site.folder / f"{TEMPORARY_PREFIX}9-z.tmp"
+        real = os.rename
+
+        def rename(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+            real(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+            unlocked.write_bytes(b"being written")
+
+        monkeypatch.setattr(os, "rename", rename)
+        site.journal.redact(site.secret, reason="why")
+        assert site.leftovers() == [unlocked]
+        assert mentions(site.root) == []
+
     SCRIPT = """
 import logging
 from pathlib import Path

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -62,6 +62,7 @@ def redact_file(
     try:
         with opened(path.parent) as folder:
             _await_others(folder, path)
+            leftovers = [name for name in names(folder) if is_temporary(name)]
             entry, data, sha256 = _read(folder, path, entry_id)
             new, count = redact(entry, data, asked, was=sha256, at=at)
             notices = _keeping(folder, path.name) if count else ()
@@ -70,7 +71,7 @@ def redact_file(
                 entry, _, now = _read(folder, path, entry_id)
             else:
                 now = sha256
-            _remove_beside(folder, entry_id)
+            _remove_beside(folder, entry_id, leftovers)
             purge()
             notices += _entered(folder, ledgers, entry, now, at)
     except OSError as error:
@@ -138,9 +139,12 @@ def _keeping(folder: int, name: str) -> tuple[str, ...]:
     return (f"{count} other {what} the text: {', '.join(places)}",)
 
 
-def _remove_beside(folder: int, entry_id: EntryId) -> None:
-    """Remove the sidecar, and what crashed writers left: it may hold any text, this one too."""
-    left = [one for one in names(folder) if is_temporary(one) and not has_writer(folder, one)]
+def _remove_beside(folder: int, entry_id: EntryId, leftovers: Sequence[str]) -> None:
+    """Remove the sidecar, and what crashed writers left: it may hold any text, this one too.
+
+    What came since is none of it: a writer may just have made it, and not have locked it yet.
+    """
+    left = [name for name in leftovers if not has_writer(folder, name)]
     for name in (entry_id + SIDECAR_SUFFIX, *left):
         if holds_file(folder, name):  # else it is a folder or a link, in which no text of ours is
             with suppress(FileNotFoundError):
