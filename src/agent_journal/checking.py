@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from agent_journal.errors import EntryNotFoundError, JournalUnavailableError, StorageError
 from agent_journal.model import EntryId, Problem
 from agent_journal.ports import Listing, Progress, Store
-from agent_journal.redaction import Redaction
-from agent_journal.removal import holds
-from agent_journal.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from agent_journal.redaction import Redaction
+    from agent_journal.upkeep import Upkeep
 
 _NAMED = 10  # of many entries
 
@@ -55,6 +57,8 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
 
 def still_holding(store: Store, asked: Redaction) -> list[str]:
     """Name the entries in which a redacted text stands yet; what can't be read is passed over."""
+    from agent_journal.removal import holds  # noqa: PLC0415 - other checks don't need it
+
     found: list[EntryId] = []
     with suppress(JournalUnavailableError):
         for entry_id in sorted(store.listing().versions):

@@ -38,10 +38,10 @@ from agent_journal.ports import (
     Store,
 )
 from agent_journal.query import Filters, Query
-from agent_journal.redaction import Redacted, Redaction
 from agent_journal.upkeep import Changes, Upkeep
 
 if TYPE_CHECKING:
+    from agent_journal.redaction import Redacted
     from agent_journal.secrets.policy import Policy
 
 MODEL_WAIT_S = 2.0
@@ -355,6 +355,8 @@ class Journal:
         def purge() -> None:
             for index in self._used:  # one that could not be used is still on the disk
                 index.purge([EntryId(entry_id)])
+
+        from agent_journal.redaction import Redaction  # noqa: PLC0415 - searches redact nothing
 
         asked = Redaction(reason, text) if reason or text else None
         done = self._store.redact(EntryId(entry_id), asked, purge)

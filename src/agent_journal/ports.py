@@ -16,11 +16,12 @@ from agent_journal.corrections import Corrections
 from agent_journal.evidence import Evidence, EvidenceArrays
 from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance
 from agent_journal.query import Filters
-from agent_journal.redaction import Redacted, Redaction
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from agent_journal.redaction import Redacted, Redaction
 
     Vector: TypeAlias = NDArray[np.float32]
     Matrix: TypeAlias = NDArray[np.float32]

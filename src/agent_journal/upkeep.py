@@ -28,7 +28,6 @@ from agent_journal.ports import (
     Store,
     Version,
 )
-from agent_journal.removal import mark_of
 
 if TYPE_CHECKING:
     from agent_journal.ports import Matrix
@@ -216,6 +215,8 @@ class Upkeep:
         unreadable: list[Problem],
         redacted: list[EntryId],
     ) -> Iterator[IndexedEntry]:
+        from agent_journal.removal import mark_of  # noqa: PLC0415 - nothing is new to most searches
+
         for entry_id in batch:
             try:
                 entry = self._store.read(entry_id)

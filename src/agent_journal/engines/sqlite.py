@@ -35,7 +35,6 @@ from agent_journal.engines.sqlite_tables import (
     unpack,
     write_state,
 )
-from agent_journal.engines.sqlite_vectors import Dense, VectorCache
 from agent_journal.errors import DimensionMismatchError, IndexUnavailableError
 from agent_journal.evidence import Evidence, EvidenceArrays, Posting
 from agent_journal.model import EntryId, Problem
@@ -50,6 +49,7 @@ from agent_journal.query import Filters
 
 if TYPE_CHECKING:
     from agent_journal.engines.sqlite_columns import Columns
+    from agent_journal.engines.sqlite_vectors import Dense, VectorCache
     from agent_journal.evidence import Integers
 
 _T = TypeVar("_T")
@@ -82,7 +82,7 @@ class SqliteIndex:
         self._claims = Claims(clock)
         self._file = SharedFile(path, LAYOUT, connect=connect, timeout_s=timeout_s)
         self._facts = Facts(b"")
-        self._vectors = VectorCache()
+        self._vectors: VectorCache | None = None
         self._columns: Columns | None = None
         self._listing: _Cached[dict[EntryId, Version]] = _Cached()
         self._tags: _Cached[dict[str, int]] = _Cached()
@@ -293,7 +293,8 @@ class SqliteIndex:
         """Release files and memory; idempotent."""
         self._file.close()
         self._facts = Facts(b"")
-        self._vectors.forget()
+        if self._vectors is not None:
+            self._vectors.forget()
         if self._columns is not None:
             self._columns.forget()
         self._listing.forget()
@@ -348,17 +349,15 @@ class SqliteIndex:
         import numpy as np  # noqa: PLC0415 - slow, and there whenever a vector is
 
         from agent_journal.engines.sqlite_columns import Columns  # noqa: PLC0415 - imports numpy
+        from agent_journal.engines.sqlite_vectors import VectorCache  # noqa: PLC0415 - goes with it
 
-        if self._columns is None:
-            self._columns = Columns()
-        columns = self._columns
+        columns = self._columns = self._columns or Columns()
+        cache = self._vectors = self._vectors or VectorCache()
         chosen = None if passing is None else np.fromiter(passing, np.int64, len(passing))
 
         def compare(worded: Integers) -> Dense:
             moment = state.uid, state.generation, state.entries
-            return self._vectors.compare(
-                connection, vector, moment=moment, passing=chosen, worded=worded
-            )
+            return cache.compare(connection, vector, moment=moment, passing=chosen, worded=worded)
 
         return columns.evidence(connection, state, terms, chosen, phrases, compare)
 
