@@ -21,7 +21,7 @@ from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.engines.loading import BackgroundLoader
 from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.engines.sqlite import SqliteIndex
-from agent_journal.errors import InvalidFieldError
+from agent_journal.errors import InvalidDraftError
 from agent_journal.faces.mcp import tools
 from agent_journal.journal import Journal
 from agent_journal.model import Draft, EntryId, Provenance
@@ -96,7 +96,7 @@ def check_queries(literals: Desk, trials: Trials, examples: int) -> None:
             query = Query(
                 text, project=text[:9], tags=tags, agent=text[9:12], limit=limit, offset=offset
             )
-        except InvalidFieldError:
+        except InvalidDraftError:
             return  # a NUL or a lone surrogate, refused by name
         journal.search(query, wait_s=60)
 
