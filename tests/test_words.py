@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # ruff: noqa: RUF001 - look-alike signs are what is tested
 import re
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -93,6 +94,14 @@ def test_case_does_not_matter_to_plain_words(text: str) -> None:
         pytest.param("검색", "한국어검색엔진", id="Korean"),
         pytest.param("엔진", "검색엔진이", id="Korean-end"),
         pytest.param("moment.js", "使用moment.js时", id="identifier-in-Chinese"),
+        pytest.param("moment.js", "moment.js를 쓰자", id="identifier-in-Korean"),
+        pytest.param("2026", "2026년 3월", id="Korean-year"),
+        pytest.param("검색 words.py", "검색엔진 words.py에서", id="Korean-particle"),
+        pytest.param(
+            "검색", unicodedata.normalize("NFD", "한국어검색엔진"), id="Korean-taken-apart"
+        ),
+        pytest.param("API", "הAPI נפל", id="Hebrew-article"),
+        pytest.param("API", "تعطل الAPI", id="Arabic-article"),
         pytest.param("２０２６", "in 2026", id="full-width-digits"),
         pytest.param("٢٠٢٦", "in 2026", id="Arabic-digits"),
         pytest.param("co\u00adoperate", "cooperate", id="soft-hyphen"),
@@ -262,6 +271,7 @@ def test_locate_points_at_the_densest_matches(text: str, query: str, at: str) ->
         ("全文検索ｴﾝｼﾞﾝです", "エンジン", ["ｴﾝｼﾞﾝ"]),
         ("我们使用moment.js时出错", "moment.js", ["moment.js"]),
         ("한국어검색엔진이 좋다", "검색", ["검색"]),
+        (unicodedata.normalize("NFD", "검색이"), "검색", [unicodedata.normalize("NFD", "검색")]),
         ("한국어검색엔진이 좋다", "한국어검색엔진이", ["한국어검색엔진이"]),
         ("สวัสดีภาษาไทยครับ", "ภาษา", ["ภาษา"]),
         ("मेरी किताबें हैं", "किताब", ["किताबें"]),
@@ -321,6 +331,7 @@ def test_coloured_output_is_words_alone() -> None:
         ("a well-known problem in 2026, e-mail and 404", set()),
         ("Who went to Rome? She did. And then...", set()),
         ("机器学习 で words.py を", {"words.py"}),
+        ("words.py에서 v2.1을 쓰자", {"words.py", "2.1"}),
     ],
 )
 def test_identifiers_are_the_terms_that_name_one_thing(text: str, named: set[str]) -> None:

@@ -19,6 +19,11 @@ _UNSPACED = (
     f"{_HAN}\u3041-\u3096\u3099-\u309f\u30a1-\u30ff\u3100-\u312f\u31f0-\u31ff"
     f"\uff66-\uff9f{_SOUTH_EAST}"
 )
+# Scripts whose words are glued to names in other ones: "moment.js를", "הAPI".
+_HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb\uffa0-\uffdc"
+_SEMITIC = (
+    "\u05d0-\u05f2\u0620-\u064a\u0660-\u06ff\u0750-\u077f\u08a0-\u08c9\ufb1d-\ufdfb\ufe70-\ufefc"
+)
 # Marks that belong to a word although they are no letters (``\w`` lacks them).
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
@@ -65,8 +70,9 @@ def fold(text: str) -> str:
 def chunks_in(text: str) -> re.Pattern[str]:
     """Return the pattern that finds a text's chunks.
 
-    A chunk is a run of characters of one kind: of a script without word borders; a word or an
-    identifier with all its parts, such as a path; a picture.
+    A chunk is a run of characters of one kind: of a script without word borders; of Hangul; a word
+    or an identifier with all its parts, such as a path; a picture. Names end where a word begins
+    that is glued to them, as Korean particles and Semitic articles are.
     """
     return _chunk() if _NOT_PLAIN.search(text) else _PLAIN_CHUNK
 
@@ -83,9 +89,12 @@ def han_characters(run: str) -> list[str]:
 
 @cache
 def _chunk() -> re.Pattern[str]:
-    letter = rf"(?:[^\W{_UNSPACED}]|[{_MARKS}])"
-    word = rf"{letter}++(?:[{_JOINERS}]++{letter}++)*+{_SIGNS}"
-    return re.compile(rf"[{_UNSPACED}]++|{word}|[{_PICTURES}]")
+    semitic = rf"[{_SEMITIC}{_MARKS}]"
+    letter = rf"(?:[^\W{_UNSPACED}{_HANGUL}{_SEMITIC}]|[{_MARKS}])"
+    semitic_word, word = (rf"{one}++(?:[{_JOINERS}]++{one}++)*+" for one in (semitic, letter))
+    return re.compile(
+        rf"[{_UNSPACED}]++|[{_HANGUL}]++|(?=[{_SEMITIC}]){semitic_word}|{word}{_SIGNS}|[{_PICTURES}]"
+    )
 
 
 @cache

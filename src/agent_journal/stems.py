@@ -59,7 +59,10 @@ STOP_WORDS = frozenset(
     # Russian
     "и в во не что он на я с со как а то все она так его но да ты к у же вы за бы по только ее "
     "мне было вот от меня еще нет о из ему при для это этот эта эти мы они был была были быть "
-    "или если чтобы почему где когда".split()
+    "или если чтобы почему где когда "
+    # What Korean, Arabic and Hebrew glue to names in Latin letters
+    "은 는 이 가 을 를 에 의 와 과 도 로 으로 에서 에게 까지 부터 이다 "
+    "ال بال وال ה ב ל מ ו ש כ וה".split()
 )
 """Folded words too common to tell one text from another."""
 

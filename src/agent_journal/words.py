@@ -23,7 +23,7 @@ _PAIR = 2
 _CLUSTER_CHARS = 240
 
 _HANGUL = re.compile("[\uac00-\ud7a3]")
-_SIGN = re.compile("(?s:.)[\u3099\u309a\uff9e\uff9f]*")  # kana with its mark of voice
+_SIGN = re.compile("(?s:.)[\u1160-\u11ff\u3099\u309a\uff9e\uff9f]*")  # a syllable in parts
 _APOSTROPHES = re.compile("['\u2019]+")
 _OUTER = re.compile(r"[/\\:@]+")
 _INNER = re.compile("[-_]+")
@@ -160,7 +160,7 @@ def _places(text: str, sought: set[str]) -> Iterator[tuple[int, int, str]]:
         if sought.isdisjoint(terms):
             continue
         is_run = is_unspaced(chunk)
-        if is_run or (_HANGUL.search(chunk) and terms[0] not in sought):
+        if is_run or (_HANGUL.search(terms[0]) and terms[0] not in sought):
             yield from _places_in_run(chunk, start, sought, least=1 if is_run else _PAIR)
         else:
             for term in terms:
