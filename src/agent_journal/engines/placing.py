@@ -49,19 +49,21 @@ def opened(folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def create_folder(folder: Path) -> None:
-    """Make a folder (mode 0700) and whatever is missing above it, durably.
+def create_folder(folder: Path, *, mode: int = _PRIVATE_FOLDER) -> None:
+    """Make a folder and whatever is missing above it, durably.
 
-    One that exists keeps its mode.
+    Args:
+        folder: one that exists keeps its mode.
+        mode: the permission bits of new ones, less what the umask takes.
 
     Raises:
         OSError: it could not be made.
     """
     if folder.is_dir():
         return
-    create_folder(folder.parent)
+    create_folder(folder.parent, mode=mode)
     with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
+        folder.mkdir(mode=mode)
     with opened(folder.parent) as parent:
         flush_folder(parent)
 

@@ -17,6 +17,8 @@ LIMIT_BYTES = 16 * 1024 * 1024
 ASIDE = ".before-agent-journal"
 """What the name of a copy, or of a file that is put aside, ends with."""
 
+_FOLDER_MODE = 0o777  # less what the umask takes: a host's folder isn't ours to close
+
 
 def contents(path: Path) -> bytes | None:
     """Return what a file holds, a link being followed; None when there is none.
@@ -50,7 +52,7 @@ def replace(path: Path, data: bytes, *, before: bytes | None) -> None:
         OSError: it could not be done, or the file has changed meanwhile; it is then as it was.
     """
     target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
+    placing.create_folder(target.parent, mode=_FOLDER_MODE)
     if contents(target) != before:
         raise OSError(0, "it has changed meanwhile; try again")
     status = target.stat() if before is not None else None
