@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agent_journal import ranking
@@ -329,6 +329,71 @@ def test_what_is_named_exactly_never_comes_after_mere_likeness(evidence: Evidenc
     assert {hit.id for hit in hits if hit.reasons.exact} == exact
     lowest = min((hit.score for hit in hits if hit.reasons.exact), default=1.0)
     assert all(hit.score < lowest for hit in hits if hit.found_by == ("dense",))
+
+
+@given(evidences())
+def test_a_weak_hit_never_comes_before_what_is_named(evidence: Evidence) -> None:
+    """By the query's identifier, its quotes or its title; in both forms, with vectors or without.
+
+    In a large journal a long query's few common words weigh more than the floor of an exact name.
+    """
+    for count, base in ((10**9, BASELINE), (10, None)):
+        large = dataclasses.replace(evidence, entry_count=count)
+        for form in (large, EvidenceArrays.of(large)):
+            hits = list(rank(form, TERMS, KEY, base, ["gamma"]))
+            weak = [at for at, hit in enumerate(hits) if hit.reasons.is_weak]
+            named = [at for at, hit in enumerate(hits) if hit.reasons.exact or hit.reasons.title]
+            assert not weak or not named or max(named) < min(weak)
+
+
+def test_a_long_query_in_common_words_gives_way_to_its_identifier() -> None:
+    """Words that fill a third of a query of twenty weigh more than half; the name still wins."""
+    terms = [f"w{number}" for number in range(40)]
+    chance = [(0, number, 1) for number in range(14)]
+    evidence = dataclasses.replace(
+        simple(postings=[*chance, (2, 39, 1)], count=1_000_000), frequencies=(1,) * 40
+    )
+    for form in (evidence, EvidenceArrays.of(evidence)):
+        first, second = rank(form, terms, "", None, ["w39"])
+        assert (first.id, first.reasons.exact) == ("e1", True)
+        assert (second.id, second.reasons.is_weak) == ("e0", True)
+        assert first.score > 0.5 > second.score > 0.4
+
+
+@given(evidences(), st.data())
+def test_a_quote_or_a_title_never_lowers_an_entry(evidence: Evidence, data: st.DataObject) -> None:
+    """These kinds of evidence are monotone, too, whatever else speaks for the entry."""
+    if not evidence.entries:
+        return
+    key = data.draw(st.sampled_from(sorted(evidence.entries)))
+    name = evidence.entries[key].id
+    before = score_of(evidence, name)
+    titled = {**evidence.entries, key: evidence.entries[key]._replace(title_key=KEY)}
+    assert score_of(dataclasses.replace(evidence, entries=titled), name) >= before
+    quoted = dataclasses.replace(evidence, phrased=evidence.phrased | {key})
+    assert score_of(quoted, name) >= before
+
+
+@given(evidences(), st.floats(0.01, 1), st.floats(-0.2, 0.2))
+def test_how_a_model_spreads_its_cosines_does_not_matter(
+    evidence: Evidence, scale: float, shift: float
+) -> None:
+    """Squeezed near 1, as e5's, or spread around 0: by its own baseline the ranking is the same."""
+    squeezed = dataclasses.replace(
+        evidence,
+        nearest={
+            key: (scale * cosine + shift, passage)
+            for key, (cosine, passage) in evidence.nearest.items()
+        },
+        cosine_mean=scale * evidence.cosine_mean + shift,
+        cosine_deviation=scale * evidence.cosine_deviation,
+    )
+    baseline = Baseline(scale * BASELINE.mean + shift, scale * BASELINE.deviation)
+    before = {hit.id: hit.score for hit in judged(evidence)}
+    after = {hit.id: hit.score for hit in rank(squeezed, TERMS, KEY, baseline)}
+    edge = BASELINE.mean + 3.2 * BASELINE.deviation  # where rounding decides what is weak
+    assume(all(abs(cosine - edge) > 1e-6 for cosine, _ in evidence.nearest.values()))
+    assert after == pytest.approx(before, abs=1e-6)
 
 
 @given(evidences())

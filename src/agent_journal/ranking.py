@@ -33,6 +33,8 @@ _PRIOR = 10  # entries for which the embedder's baseline stands
 _HALF = 10.0  # the strength whose score is one half
 _MEANING_MAX = 9.9  # below `_HALF`: meaning alone never reaches `EXACT_FLOOR`
 # What both a chance overlap and a cosine among strangers stay below, four times of five.
+_WEAK_CEILING = 0.49  # a long query's chance overlap comes after what it names exactly, too
+_WEAK_SPREAD = 0.0099
 _WEAK_SHARE = 0.4
 _WEAK_DEVIATIONS = 3.2
 _NO_BASELINE = Baseline(0.0, 1.0)
@@ -136,6 +138,8 @@ def _rank_by_words(
         strength = scale * shares[key][0] ** 2 if key in shares else 0.0
         squared = strength * strength
         score = squared / (squared + _HALF * _HALF)
+        if key not in shares or shares[key][0] < _WEAK_SHARE:
+            score = min(score, _WEAK_CEILING + _WEAK_SPREAD * score)
         if key in lifted:
             score = max(score, EXACT_FLOOR + _EXACT_SPREAD * score)
         if titles_touch(query_key, title_key):
@@ -178,6 +182,10 @@ def _rank_by_all(
     nearest[near] = evidence.near_passages
     squared = (words + meanings) ** 2
     scores = squared / (squared + _HALF * _HALF)
+    remarkable = _remarkable_cosine(baseline)
+    ceilings = _WEAK_CEILING + _WEAK_SPREAD * scores
+    is_weak = (shares < _WEAK_SHARE) & ~(cosines >= remarkable)
+    scores = np.where(is_weak, np.minimum(scores, ceilings), scores)
     lifted = np.zeros(len(ids), np.bool_)
     lifted[evidence.phrased] = True
     for number in exact:
@@ -263,16 +271,18 @@ def _touched(query_key: str, title_keys: Sequence[str] | NDArray[np.object_]) ->
 
 def _judged(reasons: Reasons, baseline: Baseline | None = None) -> Reasons:
     """Say whether so much is found by chance, too."""
-    prior = baseline or _NO_BASELINE
     is_weak = (
         not (reasons.title or reasons.exact)
         and reasons.words < _WEAK_SHARE
-        and (
-            reasons.cosine is None
-            or reasons.cosine < prior.mean + _WEAK_DEVIATIONS * prior.deviation
-        )
+        and (reasons.cosine is None or reasons.cosine < _remarkable_cosine(baseline))
     )
     return reasons._replace(is_weak=is_weak)
+
+
+def _remarkable_cosine(baseline: Baseline | None) -> float:
+    """Return from which cosine on an entry is more than a stranger."""
+    prior = baseline or _NO_BASELINE
+    return prior.mean + _WEAK_DEVIATIONS * prior.deviation
 
 
 def titles_touch(query_key: str, title_key: str) -> bool:
