@@ -14,6 +14,7 @@ from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.engines.loading import BackgroundLoader, NoEmbedder
 from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.errors import IndexUnavailableError
+from agent_journal.faces.mcp import background as background_module
 from agent_journal.faces.mcp.background import BackgroundJournal
 from agent_journal.journal import Journal
 from agent_journal.model import Draft
@@ -206,3 +207,40 @@ def test_closing_does_not_wait_for_ever(journal: _Recording) -> None:
     release.set()
     assert background.close(BOUND_S)
     assert journal.is_closed
+
+
+def test_what_indexing_freed_is_given_back_now_and_then(
+    journal: _Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most once a minute, and not when nothing was done since."""
+    now, returned = 0.0, []
+    monkeypatch.setattr(background_module, "return_memory", lambda: returned.append(now))
+    made = BackgroundJournal(lambda: journal, clock=lambda: now)
+    for now, writes in ((10.0, True), (61.0, False), (130.0, False), (150.0, True), (200.0, True)):
+        if writes:
+            journal.write(Draft(f"at {now}"))
+        made.wake()
+        wait_for(journal.ended)
+        made.wake()  # once this one runs, the last has come to its end
+        wait_for(journal.ended)
+    assert made.close(BOUND_S)
+    assert returned == [61.0, 150.0]
+
+
+def test_what_the_last_work_freed_is_given_back_without_another_call(
+    journal: _Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A minute after the return before it, with nobody asking."""
+    returned = threading.Semaphore(0)
+    monkeypatch.setattr(background_module, "return_memory", returned.release)
+    monkeypatch.setattr(background_module, "_BETWEEN_RETURNS_S", 0.2)
+    made = BackgroundJournal(lambda: journal)
+    journal.write(Draft("one"))
+    made.wake()
+    wait_for(returned)
+    assert made.close(BOUND_S)
+
+
+def test_memory_is_returned_where_that_can_be_asked_for() -> None:
+    """The real call does no harm."""
+    background_module.return_memory()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from agent_journal.errors import EmbedderUnavailableError, JournalError, JournalUnavailableError
 from agent_journal.journal import Journal
 
 _MODEL_WAIT_S = 60.0  # it takes about a second; a busy machine much longer
+_BETWEEN_RETURNS_S = 60.0
 _log = logging.getLogger("agent_journal")
 
 
@@ -20,10 +23,19 @@ class BackgroundJournal:
 
     Args:
         open_journal: opens it; tried again at the next need after it has failed.
+        clock: seconds that never go backwards.
     """
 
-    def __init__(self, open_journal: Callable[[], Journal]) -> None:
+    def __init__(
+        self,
+        open_journal: Callable[[], Journal],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._open_journal = open_journal
+        self._clock = clock
+        self._returned_at = clock()
+        self._has_worked = False
         self._lock = threading.Lock()
         self._journal: Journal | None = None
         self._work = threading.Event()
@@ -69,13 +81,21 @@ class BackgroundJournal:
         return True
 
     def _run(self) -> None:
-        while self._work.wait() and not self._stop.is_set():
+        while True:
+            is_woken = self._work.wait(self._until_return_s())
+            if self._stop.is_set():
+                break
+            if not is_woken:
+                self._return_memory()
+                continue
             self._work.clear()
             try:
                 journal = self.get()
                 journal.warm_up()
-                journal.catch_up()
-                journal.work_backlog(wait_s=_MODEL_WAIT_S, stop=self._stop)
+                changes = journal.catch_up()
+                done = journal.work_backlog(wait_s=_MODEL_WAIT_S, stop=self._stop)
+                self._has_worked |= bool(done or changes.added or changes.changed)
+                self._return_memory()
             except (EmbedderUnavailableError, JournalUnavailableError):
                 continue  # every search says so
             except JournalError as error:
@@ -83,7 +103,31 @@ class BackgroundJournal:
             except Exception:  # noqa: BLE001 - the thread's outer edge: it must go on
                 _log.exception("the backlog is left for the next call")
 
+    def _until_return_s(self) -> float | None:
+        """Return how long to wait before memory is given back; None when there is none."""
+        if not self._has_worked:
+            return None
+        return max(_BETWEEN_RETURNS_S - (self._clock() - self._returned_at), 0.0)
+
+    def _return_memory(self) -> None:
+        """Give what indexing has freed back to the system, now and then."""
+        now = self._clock()
+        if self._has_worked and now - self._returned_at >= _BETWEEN_RETURNS_S:
+            self._has_worked, self._returned_at = False, now
+            return_memory()
+
     def _say(self, message: str) -> None:
         if message != self._said:
             _log.warning(message)
         self._said = message
+
+
+def return_memory() -> None:
+    """Give freed memory back to the system; glibc keeps what each of its threads has freed.
+
+    Other C libraries have no such call, or need none.
+    """
+    import ctypes  # noqa: PLC0415 - 15 ms that the start need not wait for
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
