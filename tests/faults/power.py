@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,6 +27,16 @@ def traced(trace: Path) -> list[str]:
     """Return the start of a command whose work on files is recorded, with its children's."""
     options = ("-f", "-y", "-qq", "-xx", "-s", "1000000", "-e", "signal=none")
     return ["strace", *options, "-e", f"trace={CALLS}", "-o", str(trace)]
+
+
+@cache
+def can_trace() -> bool:
+    """Tell whether there is a tracer here, and it may be used."""
+    try:
+        done = subprocess.run([*traced(Path(os.devnull)), "true"], capture_output=True, check=False)
+    except FileNotFoundError:
+        return False
+    return done.returncode == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,10 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.faults.power import Call, Disk, Eager, calls, lay_out, traced
+from tests.faults.power import Call, Disk, Eager, calls, can_trace, lay_out, traced
 from tests.ledgered import doubts, machine
 from tests.proven import Trials
 from tests.redacted import mentions
@@ -81,16 +80,6 @@ DISKS = {
     "all but the journal": Kind(_rest, _rest),
     "all": Kind(_all, _all),
 }
-
-
-@cache
-def can_trace() -> bool:
-    """Tell whether there is a tracer here, and it may be used."""
-    try:
-        done = subprocess.run([*traced(Path(os.devnull)), "true"], capture_output=True, check=False)
-    except FileNotFoundError:
-        return False
-    return done.returncode == 0
 
 
 pytestmark = pytest.mark.skipif(not can_trace(), reason="no strace here")
