@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
 
+from agent_journal import shares
 from agent_journal.evidence import Evidence, EvidenceArrays
 from agent_journal.model import EntryId, FoundBy, Reasons
 from agent_journal.ports import Baseline
@@ -23,11 +24,6 @@ TITLE_FLOOR = 0.75
 _TITLE_SPREAD = 0.05  # keeps the order among entries that a floor lifts
 EXACT_FLOOR = 0.5
 _EXACT_SPREAD = 0.2
-# BM25: how soon repetitions stop to count, and how much long passages are held back.
-_K1 = 0.9
-_B = 0.5
-_ELSEWHERE = 0.2  # of what other passages of the entry say beyond its best one
-_PHANTOMS = 10  # entries without any term, so that the first few of a journal still differ
 _WEIGHT = 1.42  # of words, against deviations of the cosine
 _PRIOR = 10  # entries for which the embedder's baseline stands
 _HALF = 10.0  # the strength whose score is one half
@@ -115,7 +111,7 @@ def rank(
         exact: those of the terms that name one thing exactly. An entry that holds one, or a phrase
             that is quoted, never comes after one that is only near in meaning.
     """
-    rarities = _rarities(evidence, terms)
+    rarities = shares.rarities(evidence, terms)
     numbers = [number for number, term in enumerate(terms) if term in exact]
     if isinstance(evidence, EvidenceArrays):
         return _rank_by_all(evidence, rarities, query_key, baseline, numbers)
@@ -128,17 +124,17 @@ def rank(
 def _rank_by_words(
     evidence: Evidence, rarities: Sequence[float], query_key: str, exact: Sequence[int]
 ) -> Ranking:
-    shares = _shares(evidence, rarities)
+    covered = shares.of_mappings(evidence, rarities)
     passages, scale = evidence.passages, _WEIGHT * sum(rarities)
     lifted = set(evidence.phrased)
     if exact:
         lifted |= {passages[passage][0] for passage, term, _ in evidence.postings if term in exact}
     judged: list[tuple[float, int, EntryId, int]] = []
     for key, (entry_id, created, title_key) in evidence.entries.items():
-        strength = scale * shares[key][0] ** 2 if key in shares else 0.0
+        strength = scale * covered[key][0] ** 2 if key in covered else 0.0
         squared = strength * strength
         score = squared / (squared + _HALF * _HALF)
-        if key not in shares or shares[key][0] < _WEAK_SHARE:
+        if key not in covered or covered[key][0] < _WEAK_SHARE:
             score = min(score, _WEAK_CEILING + _WEAK_SPREAD * score)
         if key in lifted:
             score = max(score, EXACT_FLOOR + _EXACT_SPREAD * score)
@@ -149,7 +145,7 @@ def _rank_by_words(
 
     def say(place: int) -> Ranked:
         score, _, entry_id, key = judged[place]
-        share, passage = shares.get(key, (0.0, None))
+        share, passage = covered.get(key, (0.0, None))
         reasons = Reasons(
             words=share,
             title=titles_touch(query_key, evidence.entries[key].title_key),
@@ -172,8 +168,8 @@ def _rank_by_all(
     import numpy as np  # noqa: PLC0415 - slow, and there whenever vectors are
 
     ids, created, near = evidence.ids, evidence.created, evidence.near_entries
-    shares, worded = _share_arrays(evidence, rarities)
-    words = _WEIGHT * sum(rarities) * shares**2
+    covered, worded = shares.of_arrays(evidence, rarities)
+    words = _WEIGHT * sum(rarities) * covered**2
     mean, deviation = _ordinary_cosine(evidence, baseline)
     cosines = np.full(len(ids), np.nan)
     cosines[near] = evidence.cosines
@@ -184,7 +180,7 @@ def _rank_by_all(
     scores = squared / (squared + _HALF * _HALF)
     remarkable = _remarkable_cosine(baseline)
     ceilings = _WEAK_CEILING + _WEAK_SPREAD * scores
-    is_weak = (shares < _WEAK_SHARE) & ~(cosines >= remarkable)
+    is_weak = (covered < _WEAK_SHARE) & ~(cosines >= remarkable)
     scores = np.where(is_weak, np.minimum(scores, ceilings), scores)
     lifted = np.zeros(len(ids), np.bool_)
     lifted[evidence.phrased] = True
@@ -203,7 +199,7 @@ def _rank_by_all(
     def say(row: int) -> Ranked:
         passage = int(worded[row])
         reasons = Reasons(
-            words=float(shares[row]),
+            words=float(covered[row]),
             cosine=None if np.isnan(cosines[row]) else float(cosines[row]),
             meaning=float(meanings[row]),
             title=bool(touching[row]),
@@ -310,96 +306,6 @@ def _found_by(*, title: bool, words: bool, meaning: bool) -> tuple[FoundBy, ...]
     if meaning or not found:
         found.append("dense")
     return tuple(found)
-
-
-def _rarities(evidence: Evidence | EvidenceArrays, terms: Sequence[str]) -> list[float]:
-    """How much each term of the query says: the rarer the more, never less than nothing."""
-    count = evidence.entry_count + _PHANTOMS
-    frequencies = evidence.frequencies[: len(terms)]
-    return [math.log1p((count - held + 0.5) / (held + 0.5)) for held in frequencies]
-
-
-def _shares(evidence: Evidence, rarities: Sequence[float]) -> dict[int, tuple[float, int]]:
-    """Return the share of the query that each entry with a term covers, and its best passage.
-
-    BM25 of that passage, and a little of the others', over the rarity of the whole query; above 1
-    when terms are repeated.
-    """
-    passages = evidence.passages
-    flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
-    tops = [rarity * (_K1 + 1) for rarity in rarities]
-    weights: list[float] = []
-    of_passage: dict[int, float] = {}
-    for passage, term, occurrences in evidence.postings:
-        damping = flat + slope * passages[passage][3]
-        weight = tops[term] * occurrences / (occurrences + damping)
-        weights.append(weight)
-        if passage in of_passage:
-            of_passage[passage] += weight
-        else:
-            of_passage[passage] = weight
-    best: dict[int, tuple[float, int]] = {}
-    several: set[int] = set()
-    for passage, weight in of_passage.items():
-        entry, start, _, _ = passages[passage]
-        if entry not in best:
-            best[entry] = (weight, passage)
-            continue
-        several.add(entry)
-        rival, other = best[entry]
-        if weight > rival or (weight == rival and start < passages[other][1]):
-            best[entry] = (weight, passage)
-    if several:
-        for entry, anywhere in _anywhere(evidence, weights, several).items():
-            weight, passage = best[entry]
-            best[entry] = (weight + _ELSEWHERE * max(anywhere - weight, 0.0), passage)
-    whole = sum(rarities) or 1.0
-    return {entry: (said / whole, passage) for entry, (said, passage) in best.items()}
-
-
-def _anywhere(evidence: Evidence, weights: Sequence[float], among: set[int]) -> dict[int, float]:
-    """Return, for some entries, what their terms weigh, each where it weighs most."""
-    passages = evidence.passages
-    most: dict[tuple[int, int], float] = {}
-    for (passage, term, _), weight in zip(evidence.postings, weights, strict=True):
-        entry = passages[passage][0]
-        if entry in among and weight > most.get((entry, term), 0.0):
-            most[entry, term] = weight
-    total: dict[int, float] = {}
-    for (entry, _), weight in most.items():
-        total[entry] = total.get(entry, 0.0) + weight
-    return total
-
-
-def _share_arrays(evidence: EvidenceArrays, rarities: Sequence[float]) -> tuple[Floats, Integers]:
-    """Return what `_shares` does for every entry: its share, 0 without a term, and -1 then."""
-    import numpy as np  # noqa: PLC0415 - slow, and there whenever vectors are
-
-    shares = np.zeros(len(evidence.ids))
-    passages = np.full(len(evidence.ids), -1)
-    rows, terms, times = evidence.posting_passages, evidence.posting_terms, evidence.occurrences
-    if not len(rows):
-        return shares, passages
-    flat, slope = _K1 * (1 - _B), _K1 * _B / (evidence.mean_length or 1.0)
-    tops = np.array(rarities) * (_K1 + 1)
-    weights = tops[terms] * times / (times + flat + slope * evidence.lengths[rows])
-    said = np.bincount(rows, weights, minlength=len(evidence.owners))
-    held = np.flatnonzero(np.bincount(rows, minlength=len(evidence.owners)))
-    owners = evidence.owners[held]
-    firsts = np.flatnonzero(np.diff(owners, prepend=-1))
-    entries, best = owners[firsts], np.maximum.reduceat(said[held], firsts)
-    repeated = np.repeat(best, np.diff(firsts, append=len(held)))
-    winners = held[said[held] == repeated][::-1]
-    passages[evidence.owners[winners]] = winners  # of equal ones, the first is written last
-
-    pairs = evidence.owners[rows] * len(rarities) + terms
-    order = np.argsort(pairs, kind="stable")
-    firsts = np.flatnonzero(np.diff(pairs[order], prepend=-1))
-    most = np.maximum.reduceat(weights[order], firsts)
-    anywhere = np.bincount(pairs[order][firsts] // len(rarities), most, minlength=len(shares))
-    total = best + _ELSEWHERE * np.maximum(anywhere[entries] - best, 0.0)
-    shares[entries] = total / (sum(rarities) or 1.0)
-    return shares, passages
 
 
 def _ordinary_cosine(evidence: EvidenceArrays, baseline: Baseline | None) -> tuple[float, float]:
