@@ -19,6 +19,7 @@ from tests.drop import NOBODY, run_as_nobody
 from agent_journal.engines.files import FileStore
 from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.engines.loading import BackgroundLoader, NoEmbedder
+from agent_journal.engines.memory import MemoryStore
 from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.engines.sqlite import SqliteIndex
 from agent_journal.errors import (
@@ -35,6 +36,7 @@ from agent_journal.journal import Journal
 from agent_journal.model import Draft, Entry, EntryId, Problem, Provenance
 from agent_journal.ports import Embedder, Index, QueryVector, Sidecar
 from agent_journal.query import Filters, Query
+from agent_journal.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from agent_journal.ports import Matrix
@@ -591,7 +593,39 @@ def test_an_index_that_is_emptied_again_and_again_ends_the_search(folder: Path) 
     """It tries a bounded number of times and answers with what there is."""
     journal = Journal(FileStore(folder), _LosingIndex(), NoEmbedder("none"))
     journal.write(Draft("zebra"))
-    assert journal.search(Query("zebra")).total == 0
+    page = journal.search(Query("zebra"))
+    assert page.total == 0
+    assert "search again" in page.notices[0]
+
+
+class _RefillingIndex(MemoryIndex):
+    """Somebody makes it anew, once, and has come as far as other entries when it is looked at."""
+
+    refills = 1
+
+    def evidence(
+        self,
+        terms: Sequence[str],
+        filters: Filters,
+        vector: QueryVector | None = None,
+        phrases: Sequence[Sequence[str]] = (),
+    ) -> Evidence:
+        if self.refills:
+            self.refills -= 1
+            others = MemoryStore()
+            for number in range(9):
+                others.append(Draft(f"other {number}", created=datetime(2020, 1, 1, tzinfo=UTC)))
+            self.clear()
+            Upkeep(others, self).catch_up()
+        return super().evidence(terms, filters, vector, phrases)
+
+
+def test_an_index_that_others_fill_anew_hides_nothing(folder: Path) -> None:
+    """As many entries as were there before may be other ones."""
+    journal = Journal(FileStore(folder), _RefillingIndex(), NoEmbedder("none"))
+    journal.write(Draft("zebra"))
+    page = journal.search(Query("zebra"))
+    assert (page.total, page.notices) == (1, ())
 
 
 class _VanishingStore(FileStore):

@@ -48,7 +48,8 @@ MODEL_WAIT_S = 2.0
 """How long a search waits for the model unless it is told otherwise."""
 
 _NOT_THERE = "the text doesn't stand in the entry now; was it removed before, or spelled otherwise?"
-_MORE_ATTEMPTS = 2  # to search, each after catching up again
+_INCOMPLETE = "others make the index anew again and again; entries may be missing, search again"
+_MORE_ATTEMPTS = 5  # to search, each after catching up again
 _STALE_S = 86_400.0  # a temporary file older than a day has no writer
 _log = logging.getLogger("agent_journal")
 _T = TypeVar("_T")
@@ -436,11 +437,14 @@ class Journal:
     def _search(
         self, query: Query, filters: Filters, wait_s: float, *, with_tags: bool
     ) -> SearchPage:
+        incomplete: tuple[str, ...] = (_INCOMPLETE,)
         for wait in (wait_s, *[0.0] * _MORE_ATTEMPTS):
             if notice := self._step_in():
                 return self._nothing(query, notice)
+            origin = self._upkeep.origin
             found = answering.answer(query, filters, self._store, self._index, self._loader, wait)
-            if found.known >= self._upkeep.expected:
+            if found.known >= self._upkeep.expected and self._index.origin() == origin:
+                incomplete = ()
                 break  # else another process has emptied the index since, to make it anew
         return SearchPage(
             hits=found.hits,
@@ -450,7 +454,7 @@ class Journal:
             mode="lexical" if found.reason else "hybrid",
             reason=found.reason,
             backlog=found.backlog,
-            notices=(*self._notices, *self._unreadable()),
+            notices=(*self._notices, *self._unreadable(), *incomplete),
         )
 
     def _unreadable(self) -> list[str]:

@@ -329,6 +329,13 @@ class Index(Protocol):
         """Return a token that differs after any change by any process; compare it only."""
         ...
 
+    def origin(self) -> object:
+        """Return a token that differs once the index was cleared or replaced; compare it only.
+
+        As long as it is the same, what was put in is there unless it was removed or updated by id.
+        """
+        ...
+
     def listing(self) -> Mapping[EntryId, Version]:
         """Return the version under which each entry is indexed."""
         ...

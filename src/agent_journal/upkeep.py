@@ -71,6 +71,7 @@ class Upkeep:
     Attributes:
         listing: what the store held when the index was last in step with it; None before that.
         unreadable: files that could not even be opened then.
+        origin: the index's, then; one of another origin may lack anything.
     """
 
     def __init__(self, store: Store, index: Index) -> None:
@@ -79,6 +80,7 @@ class Upkeep:
         self._lock = threading.RLock()
         self._generation: object = None
         self._vanished = 0
+        self.origin: object = None
         self.listing: Listing | None = None
         self.unreadable: tuple[Problem, ...] = ()
 
@@ -97,7 +99,9 @@ class Upkeep:
                 return Changes()
             found = self._compare(listing, progress)
             passes_left = _MORE_PASSES
-            while self._index.count() < self.expected:  # it was replaced or emptied meanwhile
+            while (  # it was replaced or emptied meanwhile
+                self._index.count() < self.expected or self._index.origin() != self.origin
+            ):
                 if not passes_left:
                     self._generation = None  # to be compared again at the next call
                     break
@@ -147,7 +151,7 @@ class Upkeep:
 
     def _compare(self, listing: Listing, progress: Progress | None) -> Changes:
         """Index what the index lacks of a listing, and forget what it has beyond it."""
-        generation = self._index.generation()
+        generation, self.origin = self._index.generation(), self._index.origin()
         known = self._index.listing()
         gone = known.keys() - listing.versions.keys() if listing.versions else set()
         if gone:

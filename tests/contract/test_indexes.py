@@ -385,6 +385,17 @@ class IndexContract(ABC):
         index.add_vectors("id", [])
         assert index.generation() == seen[-1]
 
+    def test_origin_differs_after_clearing_alone(self, index: Index) -> None:
+        """Whatever else is done, what was put in stays until it is named."""
+        seen = index.origin()
+        index.update([entry(1), entry(2)])
+        index.update([entry(1, version="2")], [EntryId("entry-2")])
+        index.add_vectors("id", [made(1, (1, 0), version="2")])
+        index.purge([EntryId("entry-1")])
+        assert index.origin() == seen
+        index.clear()
+        assert index.origin() != seen
+
     # select and filters
 
     def test_select_gives_the_newest_first(self, index: Index) -> None:

@@ -1,8 +1,9 @@
 """Eight workers forked from one process that has the journal open, one killed again and again.
 
-Run as a script: journal folder, folder for what they say, seconds, seed. Each worker writes,
-searches, reads and rebuilds, and says what came of it in a file of its own, a line at a time. What
-it says was given to the kernel by then, so that no kill takes it back.
+Run as a script: journal folder, folder for what they say, how many are to be killed and how many
+entries acknowledged at least before it ends, seed. Each worker writes, searches, reads and
+rebuilds, and says what came of it in a file of its own, a line at a time. What it says was given to
+the kernel by then, so that no kill takes it back.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ WORKERS = 8
 EVERY_S = 0.5
 """Between two kills, on average."""
 
-WRITES, SEARCHES, READS = 0.6, 0.8, 0.98
-"""Where the shares of what they do end; the rest are rebuilds."""
+WRITES, SEARCHES = 0.6, 0.8
+"""Where the shares of what they do end; the rest are reads."""
+
+REBUILDS = 25
+"""What each does so many times for every rebuild."""
 
 
 def draft(name: str) -> Draft:
@@ -57,22 +61,22 @@ class Worker:
         self._chance = random.Random(name)  # noqa: S311 - no secret
         self._written: list[tuple[str, str]] = []
 
-    def work(self, until: float) -> None:
-        """Do one thing after the other until an instant of the monotonic clock."""
+    def work(self, stop: Path) -> None:
+        """Do one thing after the other until a file is there."""
         number = 0
-        while time.monotonic() < until:
+        while not stop.exists():
             number += 1
             what = self._chance.random()
             try:
-                if what < WRITES or not self._written:
+                if number % REBUILDS == REBUILDS // 5:
+                    self._journal.reindex()
+                    self._say("rebuilt")
+                elif what < WRITES or not self._written:
                     self._write(f"{self._name}x{number}")
                 elif what < SEARCHES:
                     self._search()
-                elif what < READS:
-                    self._read()
                 else:
-                    self._journal.reindex()
-                    self._say("rebuilt")
+                    self._read()
             except BaseException as error:  # noqa: BLE001 - whatever a caller would meet is told
                 self._say("failed", error=f"{type(error).__name__}: {error}")
         self._say("done")
@@ -113,19 +117,21 @@ def fork(work: Callable[[], None]) -> int:
 def main() -> None:
     """Keep them working, and kill one of them every half second; print how many were killed."""
     folder, said = map(Path, sys.argv[1:3])
-    ends = time.monotonic() + float(sys.argv[3])
-    chance = random.Random(sys.argv[4])  # noqa: S311 - no secret
+    wanted_kills, wanted_entries = map(int, sys.argv[3:5])
+    stop = said / "stop"
+    chance = random.Random(sys.argv[5])  # noqa: S311 - no secret
     kills = 0
     with open_journal(folder) as journal:
         journal.write(draft("parent"))
         journal.search(Query("parent"))  # the index is open when they are forked
 
         def start(name: str) -> int:
-            return fork(lambda: Worker(journal, folder, said, name).work(ends))
+            return fork(lambda: Worker(journal, folder, said, name).work(stop))
 
         alive = [start(f"worker{number}") for number in range(WORKERS)]
         next_at = time.monotonic()
-        while (next_at := next_at + EVERY_S) < ends:
+        while kills < wanted_kills or len(list(folder.glob("*.md"))) < wanted_entries + kills:
+            next_at += EVERY_S
             at_random = next_at - chance.random() * EVERY_S
             time.sleep(max(at_random - time.monotonic(), 0.0))
             at = chance.randrange(WORKERS)
@@ -133,6 +139,7 @@ def main() -> None:
             os.waitpid(alive[at], 0)
             kills += 1
             alive[at] = start(f"replacement{kills}")
+        stop.touch()
         for child in alive:
             os.waitpid(child, 0)
     print(kills)  # noqa: T201

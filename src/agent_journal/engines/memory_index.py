@@ -63,6 +63,7 @@ class MemoryIndex:
         self._kept: dict[EntryId, _Kept] = {}
         self._dimensions: dict[str, int] = {}
         self._generation = 0
+        self._origin = object()
         self._corrections: tuple[int, Corrections] = (0, Corrections())
 
     @property
@@ -74,6 +75,10 @@ class MemoryIndex:
         """Return a token that differs after any change; compare it only."""
         with self._lock:
             return self._generation
+
+    def origin(self) -> object:
+        """Return a token that differs once it was cleared; compare it only."""
+        return self._origin
 
     def listing(self) -> Mapping[EntryId, Version]:
         """Return the version under which each entry is indexed."""
@@ -112,6 +117,7 @@ class MemoryIndex:
             self._kept.clear()
             self._dimensions.clear()
             self._generation += 1
+            self._origin = object()
 
     def select(self, filters: Filters, *, limit: int, offset: int) -> Selection:
         """Return a page of the entries that pass, newest first."""

@@ -98,6 +98,10 @@ class SqliteIndex:
         """Return a token that differs after any change by any process; compare it only."""
         return self._file.read(read_state)[:2]
 
+    def origin(self) -> object:
+        """Return a token that differs once it was cleared or replaced; compare it only."""
+        return self._file.read(read_state).uid
+
     def listing(self) -> Mapping[EntryId, Version]:
         """Return the version under which each entry is indexed."""
 

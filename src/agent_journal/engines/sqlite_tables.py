@@ -92,7 +92,8 @@ class State(NamedTuple):
     """The one row that every transaction starts with.
 
     Attributes:
-        uid: made with the file, so that another file under the same name is noticed.
+        uid: made with the file, so that another file under the same name is noticed, and made anew
+            when all is cleared.
         generation: grows with each change.
         passages, terms: how many all entries have together.
     """
@@ -333,7 +334,8 @@ def clear(connection: sqlite3.Connection) -> None:
         connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
     for table in ("corrections", "leases", "words"):
         connection.execute(f"DELETE FROM {table}")  # noqa: S608 - as above
-    write_state(connection, read_state(connection)._replace(entries=0, passages=0, terms=0))
+    state = read_state(connection)._replace(uid=os.urandom(16), entries=0, passages=0, terms=0)
+    write_state(connection, state)
 
 
 def _by_folded(tags: Sequence[str]) -> dict[str, set[str]]:
