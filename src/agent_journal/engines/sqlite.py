@@ -359,9 +359,15 @@ class SqliteIndex:
         cache = self._vectors = self._vectors or VectorCache()
         chosen = None if passing is None else np.fromiter(passing, np.int64, len(passing))
 
-        def compare(worded: Integers) -> Dense:
-            moment = state.uid, state.generation, state.entries
-            return cache.compare(connection, vector, moment=moment, passing=chosen, worded=worded)
+        def compare(worded: Integers, known: Integers) -> Dense:
+            return cache.compare(
+                connection,
+                vector,
+                moment=(state.uid, state.generation, state.entries),
+                known=known,
+                passing=chosen,
+                worded=worded,
+            )
 
         return columns.evidence(connection, state, terms, chosen, phrases, compare)
 

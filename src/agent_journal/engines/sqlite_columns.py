@@ -71,7 +71,7 @@ class Columns:
         terms: Sequence[str],
         passing: Integers | None,
         phrases: Sequence[Sequence[str]],
-        compare: Callable[[Integers], Dense],
+        compare: Callable[[Integers, Integers], Dense],
     ) -> EvidenceArrays:
         """Return what is known about some terms and a vector.
 
@@ -81,7 +81,8 @@ class Columns:
             terms: distinct.
             passing: keys of the entries that pass the filters; None means all.
             phrases: rows of terms.
-            compare: given the keys of entries that hold a term, returns the nearest entries.
+            compare: given the keys of entries that hold a term, and of all that are known, returns
+                the nearest entries.
         """
         known = self._refreshed(connection, state)
         found = [_occurrences(connection, term) for term in terms]
@@ -101,7 +102,7 @@ class Columns:
             rows, numbers, times, owners = rows[kept], numbers[kept], times[kept], owners[kept]
         in_a_row = np.array(sorted(holders(connection, phrases)), np.int64)
         phrased = owners[np.isin(known.passages[0, rows], in_a_row)] if len(in_a_row) else in_a_row
-        dense = compare(owners)
+        dense = compare(owners, known.entries[0])
         near = dense.passages[dense.passages >= 0]
         passages, posting_passages, near = _union(
             known.passages.shape[1], rows, _rows(known.passages[0], near)

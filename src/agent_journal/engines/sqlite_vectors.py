@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,8 @@ _FLOAT_BYTES = 4
 _COUNT_BYTES = 2
 _FETCH = 256
 _NO_PASSAGE = -1
+_FEW_LACKING = 500  # entries without vectors whose sidecars are read for each search
+_ORDER = " ORDER BY key"
 _FEW = 4  # rows of a slot that are compared column by column
 
 
@@ -58,6 +61,17 @@ class _Source:
     present: str
     parameters: tuple[object, ...]
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells this source from others."""
+        return (self.added, *self.parameters)
+
+    def only(self, entries: Sequence[int]) -> _Source:
+        """Return the part of it that is of some entries."""
+        which = f" AND entry IN ({', '.join(map(str, entries))})"
+        added, order = self.added.split(_ORDER)
+        return replace(self, added=f"{added}{which}{_ORDER}{order}", present=self.present + which)
+
 
 class VectorCache:
     """Matrices of an index file, for one process; may be used by several threads."""
@@ -78,6 +92,7 @@ class VectorCache:
         vector: QueryVector,
         *,
         moment: tuple[object, int, int],
+        known: Integers,
         passing: Integers | None,
         worded: Integers,
     ) -> Dense:
@@ -87,6 +102,7 @@ class VectorCache:
             connection: inside a transaction.
             vector: what to compare with; its length is right.
             moment: the file's identity, the generation, and the number of entries.
+            known: keys of all entries, and perhaps of some that have left.
             passing: keys of the entries to compare; None means all.
             worded: keys of the entries whose cosine is wanted whatever it is.
         """
@@ -100,11 +116,17 @@ class VectorCache:
                 self._uid = uid
             own = self._view(connection, _passages(vector.identity), length, generation)
             views = [own]
-            if np.count_nonzero(own.alive) < entries:
-                source = _sidecars(vector.model, length)
+            having = own.entries[own.alive]
+            lacking = entries - len(having)
+            source = _sidecars(vector.model, length)
+            if lacking > _FEW_LACKING:
                 spare = self._view(connection, source, length, generation)
-                covered = among(spare.entries, own.entries[own.alive])
-                views.append(spare.without(covered))
+                views.append(spare.without(among(spare.entries, having)))
+            else:
+                self._matrices.pop(source.key, None)
+            if 0 < lacking <= _FEW_LACKING:
+                few = known[~among(known, having)]
+                views.append(_Growing.of(length, connection, source.only(few.tolist())).view())
         found = [view.compare(vector, passing, worded) for view in views]
         near, cosines, passages, best = (
             np.concatenate(parts) for parts in zip(*found, strict=True)
@@ -115,34 +137,34 @@ class VectorCache:
     def _view(
         self, connection: sqlite3.Connection, source: _Source, length: int, generation: int
     ) -> _View:
-        key = (source.added, *source.parameters)
-        growing = self._matrices.get(key)
+        growing = self._matrices.get(source.key)
         if growing is None:
-            growing = self._matrices[key] = _Growing(length)
+            growing = self._matrices[source.key] = _Growing(length)
         if growing.generation != generation:
             growing.refresh(connection, source)
             if growing.is_mostly_dead():
-                growing = self._matrices[key] = _Growing(length)
-                growing.refresh(connection, source)
+                growing = self._matrices[source.key] = _Growing.of(length, connection, source)
             growing.generation = generation
         return growing.view()
 
 
 def _passages(identity: str) -> _Source:
     embedder = "(SELECT key FROM embedders WHERE identity = ?)"
+    # The + keeps SQLite from going by its index on embedders, and then sorting half a gigabyte.
     return _Source(
         added="SELECT key, entry, first_passage, matrix, counts FROM vectors "  # noqa: S608 - constants
-        f"WHERE embedder = {embedder} AND key > ? ORDER BY key",
+        f"WHERE +embedder = {embedder} AND key > ?{_ORDER}",
         present=f"SELECT key FROM vectors WHERE embedder = {embedder}",  # noqa: S608 - constants
         parameters=(pack(identity),),
     )
 
 
 def _sidecars(model: str, dimension: int) -> _Source:
+    # Nearly all are of one model: + keeps SQLite from going by it, and not by entry or key.
     return _Source(
         added=f"SELECT key, entry, {_NO_PASSAGE}, vector, x'' FROM sidecars "  # noqa: S608 - constants
-        "WHERE model = ? AND dimension = ? AND key > ? ORDER BY key",
-        present="SELECT key FROM sidecars WHERE model = ? AND dimension = ?",
+        f"WHERE +model = ? AND +dimension = ? AND key > ?{_ORDER}",
+        present="SELECT key FROM sidecars WHERE +model = ? AND +dimension = ?",
         parameters=(pack(model), dimension),
     )
 
@@ -265,6 +287,13 @@ class _Growing:
         self._slots: Integers = np.empty((4, 0), np.int64)
         self._alive: NDArray[np.bool_] = np.empty(0, np.bool_)
         self._spans: _Spans | None = None
+
+    @classmethod
+    def of(cls, dimension: int, connection: sqlite3.Connection, source: _Source) -> _Growing:
+        """Return a matrix of all that a source has."""
+        growing = cls(dimension)
+        growing.refresh(connection, source)
+        return growing
 
     def refresh(self, connection: sqlite3.Connection, source: _Source) -> None:
         """Append what was added, and note what is still present."""
