@@ -42,7 +42,7 @@ check: setup ## Run linters, types and layer contracts
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/mypy bench/speed
+	$(BIN)/mypy bench/speed bench/inside.py
 	$(BIN)/mypy bench/retrieval
 	$(BIN)/mypy demo/demo.py
 	$(BIN)/lint-imports

@@ -13,6 +13,7 @@ from tests.tiny_models import make_model
 
 ROOT = Path(__file__).parent.parent
 RETRIEVAL = ROOT / "bench" / "retrieval"
+SPEED = ROOT / "bench" / "speed"
 ENGINES = {"grep", "bm25", "lexical", "dense", "rrf", "hybrid"}
 
 
@@ -28,26 +29,28 @@ def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_retrieval_bench_runs_without_the_projects_python(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("bench", "option"), [(RETRIEVAL, "--model"), (SPEED, "--report")])
+def test_a_bench_runs_without_the_projects_python(tmp_path: Path, bench: Path, option: str) -> None:
     """Started by an interpreter that knows nothing of us, it hands over to the one that does."""
     base = Path(sys.base_prefix) / "bin" / "python3"
     if not base.exists() or run(base, "-c", "import agent_journal", cwd=tmp_path).returncode == 0:
         pytest.skip("there is no interpreter without our package here")
     if not (ROOT / ".venv" / "bin" / "python").exists():
         pytest.skip("make setup has made no environment here")
-    done = run(base, RETRIEVAL, "--help", cwd=tmp_path)
+    done = run(base, bench, "--help", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "--model" in done.stdout
+    assert option in done.stdout
 
 
-def test_the_retrieval_bench_says_what_is_missing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bench", [RETRIEVAL, SPEED])
+def test_a_bench_says_what_is_missing(tmp_path: Path, bench: Path) -> None:
     """Where no environment was made, it names the word that makes one."""
     base = Path(sys.base_prefix) / "bin" / "python3"
     if not base.exists() or run(base, "-c", "import agent_journal", cwd=tmp_path).returncode == 0:
         pytest.skip("there is no interpreter without our package here")
-    copy = tmp_path / "bench" / "retrieval"
+    copy = tmp_path / "bench" / bench.name
     copy.parent.mkdir()
-    copy.write_bytes(RETRIEVAL.read_bytes())
+    copy.write_bytes(bench.read_bytes())
     done = run(base, copy, cwd=tmp_path)
     assert (done.returncode, "make setup" in done.stderr) == (1, True)
 
@@ -78,3 +81,19 @@ def test_the_retrieval_bench_refuses_an_unknown_model(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert done.stderr.startswith("bench/retrieval: ")
         assert done.stdout == ""
+
+
+@pytest.mark.prove
+def test_the_speed_bench_writes_its_report(tmp_path: Path) -> None:
+    """The table goes between the page's marks, and the picture beside it."""
+    page = tmp_path / "performance.md"
+    page.write_text("before\n<!-- measured -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
+    done = run(sys.executable, SPEED, "--sizes", "300", "--report", tmp_path, cwd=tmp_path)
+    assert done.returncode in {0, 1}, done.stderr
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n<!-- measured -->\n| ")
+    assert text.endswith("<!-- end -->\nafter\n")
+    for name in ("warm search at 300, p50", "cold search by words at 300", "passages embedded"):
+        assert f"\n| {name} " in text
+    assert "old" not in text
+    assert (tmp_path / "performance.svg").read_text(encoding="utf-8").startswith("<svg ")
