@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,6 +131,35 @@ def test_an_index_emptied_meanwhile_gets_the_text_too() -> None:
     upkeep.catch_up()
     assert index.given == [True, False, True]
     assert index.evidence(query_terms("redis"), Filters()).frequencies == (1,)
+
+
+class _BusyIndex(MemoryIndex):
+    """Does something of others' before it is asked what it knows, once."""
+
+    before_listing: Callable[[], object] | None = None
+
+    def listing(self) -> Mapping[EntryId, Version]:
+        work, self.before_listing = self.before_listing, None
+        if work:
+            work()
+        return super().listing()
+
+
+def test_what_others_write_and_index_meanwhile_stays() -> None:
+    """It isn't in the listing that was made before, and is not gone."""
+    store, index = MemoryStore(), _BusyIndex()
+    store.append(Draft("before"))
+    upkeep = Upkeep(store, index)
+    upkeep.catch_up()
+    store.append(Draft("by us"))
+
+    def others() -> None:
+        store.append(Draft("by others"))
+        Upkeep(store, index).catch_up()
+
+    index.before_listing = others
+    assert upkeep.catch_up().removed == 0
+    assert index.count() == 3
 
 
 class _VanishingStore(FileStore):

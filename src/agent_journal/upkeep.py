@@ -154,6 +154,9 @@ class Upkeep:
         generation, self.origin = self._index.generation(), self._index.origin()
         known = self._index.listing()
         gone = known.keys() - listing.versions.keys() if listing.versions else set()
+        if gone:  # or written, and indexed by others, since the listing
+            now = self._store.listing().versions
+            gone = gone - now.keys() if now else set()
         if gone:
             self._index.update((), gone)
         stale = [
