@@ -102,6 +102,22 @@ def test_an_empty_disk_takes_the_folders_place_while_a_server_runs(
     assert server.leave() == 0
 
 
+def test_two_servers_keep_each_others_entries(trials: Trials, server: Server, folder: Path) -> None:
+    """Calls that both have in hand at once are all answered, and each finds all of it."""
+    with Server() as other:
+        other.initialize()
+        for number in range(30):
+            for each in (server, other):
+                each.send_call("journal_write", {"title": f"zebra {number}", "body": "b"})
+        answers = [each.receive()["result"] for each in (server, other) for _ in range(30)]
+        ids = [text_of(answer).split("id: ")[1].split()[0] for answer in answers]
+        there = {path.stem for path in folder.glob("*.md")}
+        lost = len(ids) - len(there.intersection(ids))
+        trials.report("two servers write at once", tried=1, acknowledged=len(ids), lost=lost)
+        assert all("60 entries match" in search(each, "zebra") for each in (server, other))
+    assert proven(folder) == []
+
+
 RIGHTS = """
 import json, os
 from pathlib import Path

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from tests.proven import Trials
 
 from agent_journal.engines.files import FileStore
 from agent_journal.engines.hashing import HashingEmbedder
@@ -104,3 +105,17 @@ def test_an_index_does_not_grow_with_use(tmp_path: Path, journal: Journal) -> No
         sizes.append(size_bytes(tmp_path / "i.sqlite3"))
     assert journal.status().entries == 50
     assert max(sizes[3:]) <= 1.5 * max(sizes[:3])
+
+
+def test_nothing_is_too_alike_to_be_kept(journal: Journal, trials: Trials) -> None:
+    """Lines of a log that differ in a digit, and the very same text twice, are entries each."""
+    texts = [f"run 4711 step {number:02} ended with code 0" for number in range(75)]
+    ids = [journal.write(Draft("Log", text)).id for text in [*texts, texts[0]]]
+    found = [
+        hit.entry
+        for at in (0, 50)
+        for hit in journal.search(Query("run 4711", limit=50, offset=at)).hits
+    ]
+    lost = len(set(ids) - {entry.id for entry in found})
+    trials.report("entries that are nearly the same", tried=76, acknowledged=len(ids), lost=lost)
+    assert sorted(entry.body for entry in found) == sorted([*texts, texts[0]])
