@@ -17,6 +17,7 @@ from agent_journal.errors import (
 from agent_journal.model import Entry, EntryId, Hit, Problem, from_milliseconds, instant_of
 from agent_journal.ports import Embedder, EmbedderLoader, Index, QueryVector, Store
 from agent_journal.query import Filters, Query
+from agent_journal.recency import Recency
 
 SNIPPET_WIDTH = 300
 """The longest snippet, in characters."""
@@ -47,6 +48,7 @@ def answer(
     index: Index,
     loader: EmbedderLoader,
     wait_s: float,
+    recency: Recency | None = None,
 ) -> Found:
     """Answer a query from an index as it is.
 
@@ -57,9 +59,10 @@ def answer(
         index: what is searched.
         loader: hands out the embedder.
         wait_s: the longest wait for it.
+        recency: as `ranking.rank` has it.
     """
     if query.text:
-        return _matching(query, filters, store, index, loader, wait_s)
+        return _matching(query, filters, store, index, loader, wait_s, recency)
     hits, total = _newest(query, filters, store, index)
     reason = "no text to compare: newest first"
     return Found(hits, total, reason, _backlog(index, loader), index.count())
@@ -86,6 +89,7 @@ def _matching(
     index: Index,
     loader: EmbedderLoader,
     wait_s: float,
+    recency: Recency | None,
 ) -> Found:
     terms, phrases = words.query_terms(query.text), words.phrases(query.text)
     vector, embedder, reason = _query_vector(query.text, loader, wait_s)
@@ -104,6 +108,7 @@ def _matching(
         words.title_key(query.text),
         embedder.baseline if embedder else None,
         words.identifiers(query.text),
+        recency,
     )
     corrections = index.corrections()
     hits = []

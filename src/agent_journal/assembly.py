@@ -57,6 +57,7 @@ def open_journal(where: Settings | Path | str | None = None) -> Journal:
         fallback=_memory_index,
         notices=notices,
         secrets=settings.secrets,
+        recency=settings.recency,
     )
 
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from agent_journal.configfile import ConfigFile, read, require_clean
 from agent_journal.errors import ConfigError
 from agent_journal.jsontext import with_value
 from agent_journal.model import fold_case
 from agent_journal.models.places import Places, places
+from agent_journal.recency import days_called, require_days
 from agent_journal.secrets.policy import Policy, policy_called
 
+_T = TypeVar("_T")
 _OWN_MODELS = ("auto", "bundled", "none")
 _TURNED_ON = """{
   "journal": {
@@ -38,6 +41,7 @@ _KEYS = frozenset(
         ("journal", "folder"),
         ("journal", "index"),
         ("journal", "model"),
+        ("journal", "recency"),
         ("journal", "secrets"),
     }
 )
@@ -63,6 +67,7 @@ class Settings:
         enabled: whether agents get tools; the command line works either way.
         tags: suggested to agents, in the file's order; no two differ only in case.
         secrets: what happens to drafts that hold secrets.
+        recency: newer entries are preferred a little, half as much after so many days; None is off.
         cache_dir: where the original keeps its model, when the file says so.
         folder_is_explicit: the folder was given by a flag or the environment, so that it is meant
             even when the file can't be read.
@@ -81,6 +86,7 @@ class Settings:
     folder_is_explicit: bool = False
     error: ConfigError | None = None
     secrets: Policy = "mask"
+    recency: float | None = None
     state_folder: Path | None = None
     model_places: Places | None = None
 
@@ -113,7 +119,7 @@ def load_settings(
 
     Args:
         environ: usually ``os.environ``: ``AGENT_JOURNAL_DIR``, ``_CONFIG``, ``_INDEX``, ``_MODEL``,
-            ``_SECRETS``.
+            ``_SECRETS``, ``_RECENCY``.
         journal: ``--journal``, the folder of the entries.
         config: ``--config``, another configuration file.
         index: ``--index``, the folder of search indexes.
@@ -132,6 +138,7 @@ def load_settings(
     index_folder = given.path("--index", index, "AGENT_JOURNAL_INDEX")
     chosen_model = given.model("--embedding-model", model, "AGENT_JOURNAL_MODEL")
     policy = given.policy("--secrets", secrets, "AGENT_JOURNAL_SECRETS")
+    recency = given.parsed("", None, "AGENT_JOURNAL_RECENCY", days_called)
     error = None
     try:
         said = _interpret(read(config_path, _KEYS), given)
@@ -147,6 +154,7 @@ def load_settings(
         cache_dir=said.cache_dir,
         folder_is_explicit=folder is not None,
         secrets=policy or said.secrets or "mask",
+        recency=recency or said.recency,
         error=error,
         state_folder=given.state_folder(),
         model_places=given.model_places(said.cache_dir),
@@ -212,6 +220,7 @@ class _Said:
     tags: tuple[SuggestedTag, ...] = ()
     cache_dir: Path | None = None
     secrets: Policy | None = None
+    recency: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,25 +230,22 @@ class _Given:
     environ: Mapping[str, str]
 
     def path(self, flag: str, value: str | None, variable: str) -> Path | None:
-        origin, text = self._text(flag, value, variable)
-        if text is None:
-            return None
-        try:
-            return self.expand(text, Path())
-        except ValueError as error:
-            raise ConfigError(origin, "", str(error)) from None
+        return self.parsed(flag, value, variable, lambda text: self.expand(text, Path()))
 
     def model(self, flag: str, value: str | None, variable: str) -> str | None:
-        origin, text = self._text(flag, value, variable)
-        try:
-            return None if text is None else self.model_called(text, Path())
-        except ValueError as error:
-            raise ConfigError(origin, "", str(error)) from None
+        return self.parsed(flag, value, variable, lambda text: self.model_called(text, Path()))
 
     def policy(self, flag: str, value: str | None, variable: str) -> Policy | None:
-        origin, text = self._text(flag, value, variable)
+        return self.parsed(flag, value, variable, policy_called)
+
+    def parsed(
+        self, flag: str, value: str | None, variable: str, parse: Callable[[str], _T]
+    ) -> _T | None:
+        origin, text = (
+            (flag, value) if value is not None else (variable, self.environ.get(variable) or None)
+        )
         try:
-            return None if text is None else policy_called(text)
+            return None if text is None else parse(text)
         except ValueError as error:
             raise ConfigError(origin, "", str(error)) from None
 
@@ -320,11 +326,6 @@ class _Given:
             reason = f"is relative, and the working directory is gone: {error.strerror}"
             raise ValueError(reason) from None
 
-    def _text(self, flag: str, value: str | None, variable: str) -> tuple[str, str | None]:
-        return (
-            (flag, value) if value is not None else (variable, self.environ.get(variable) or None)
-        )
-
 
 def _interpret(file: ConfigFile | None, given: _Given) -> _Said:
     """Check everything of ours in a file; unknown keys are left alone.
@@ -335,33 +336,32 @@ def _interpret(file: ConfigFile | None, given: _Given) -> _Said:
     if file is None:
         return _Said()
 
-    def path(*where: str) -> Path | None:
+    def parsed(parse: Callable[[str], _T], *where: str) -> _T | None:
         text = file.text(where)
         try:
-            return None if text is None else given.expand(text, file.path.parent)
+            return None if text is None else parse(text)
         except ValueError as error:
             file.fail(where, str(error))
 
+    def expanded(text: str) -> Path:
+        return given.expand(text, file.path.parent)
+
     file.get((), dict)
     file.get(("journal",), dict)
-    model = file.text(("journal", "model"))
+    days = file.get(("journal", "recency"), float)
     try:
-        chosen_model = None if model is None else given.model_called(model, file.path.parent)
+        recency = None if days is None else require_days(days)
     except ValueError as error:
-        file.fail(("journal", "model"), str(error))
-    policy = file.text(("journal", "secrets"))
-    try:
-        chosen_policy = None if policy is None else policy_called(policy)
-    except ValueError as error:
-        file.fail(("journal", "secrets"), str(error))
+        file.fail(("journal", "recency"), str(error))
     return _Said(
-        folder=path("journal", "folder"),
-        index=path("journal", "index"),
-        model=chosen_model,
+        model=parsed(lambda text: given.model_called(text, file.path.parent), "journal", "model"),
+        secrets=parsed(policy_called, "journal", "secrets"),
+        recency=recency,
+        folder=parsed(expanded, "journal", "folder"),
+        index=parsed(expanded, "journal", "index"),
         enabled=file.get(("journal", "enabled"), bool) or False,
         tags=_suggested_tags(file),
-        cache_dir=path("cacheDir"),
-        secrets=chosen_policy,
+        cache_dir=parsed(expanded, "cacheDir"),
     )
 
 

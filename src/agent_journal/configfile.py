@@ -16,7 +16,7 @@ SIZE_LIMIT_BYTES = 1024 * 1024
 DEPTH = 4
 """Lines are known for keys down to here: ``journal.tags[0].name``."""
 
-_T = TypeVar("_T", dict[str, object], list[object], str, bool)
+_T = TypeVar("_T", dict[str, object], list[object], str, bool, float)
 _NOUNS: dict[type, str] = {
     dict: "an object",
     list: "a list",
@@ -51,7 +51,7 @@ class ConfigFile:
         self.source = text
         self._lines: dict[Where, int] = {}
         try:
-            # Numbers mean nothing to us; as floats they can't be too long to convert.
+            # As floats, numbers can't be too long to convert.
             self._root: object = json.loads(text, parse_int=float, parse_constant=_refuse_constant)
         except json.JSONDecodeError as error:
             reason = f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]}, column {error.colno}"

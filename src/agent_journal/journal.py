@@ -38,6 +38,7 @@ from agent_journal.ports import (
     Store,
 )
 from agent_journal.query import Filters, Query
+from agent_journal.recency import Recency
 from agent_journal.upkeep import Changes, Upkeep
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Journal:
         fallback: makes the index that takes over when `index` can't be used any more.
         notices: what the user should know about how this journal was put together.
         secrets: what happens to drafts with secrets, unless a write says otherwise.
+        recency: searches prefer newer entries a little, half as much after so many days.
         clock: the present instant, aware.
     """
 
@@ -107,6 +109,7 @@ class Journal:
         fallback: Callable[[], Index] | None = None,
         notices: Iterable[str] = (),
         secrets: Policy = "mask",
+        recency: float | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
@@ -115,6 +118,7 @@ class Journal:
         self._fallback = fallback
         self._notices = list(notices)
         self._secrets = secrets
+        self._recency = recency
         self._clock = clock
         self._upkeep = Upkeep(store, index)
         self._used = [index]
@@ -226,8 +230,12 @@ class Journal:
         Raises:
             InvalidDateError: since or until is no date.
         """
-        filters = Filters.of(query, self._clock())
-        return self._degrading(lambda: self._search(query, filters, wait_s, with_tags=with_tags))
+        now = self._clock()
+        filters = Filters.of(query, now)
+        recency = None if self._recency is None else Recency.at(now, self._recency)
+        return self._degrading(
+            lambda: self._search(query, filters, recency, wait_s, with_tags=with_tags)
+        )
 
     def catch_up(self, *, thorough: bool = False, progress: Progress | None = None) -> Changes:
         """Bring the index in step with the entries' text; doing it twice changes nothing more.
@@ -435,14 +443,22 @@ class Journal:
         )
 
     def _search(
-        self, query: Query, filters: Filters, wait_s: float, *, with_tags: bool
+        self,
+        query: Query,
+        filters: Filters,
+        recency: Recency | None,
+        wait_s: float,
+        *,
+        with_tags: bool,
     ) -> SearchPage:
         incomplete: tuple[str, ...] = (_INCOMPLETE,)
         for wait in (wait_s, *[0.0] * _MORE_ATTEMPTS):
             if notice := self._step_in():
                 return self._nothing(query, notice)
             origin = self._upkeep.origin
-            found = answering.answer(query, filters, self._store, self._index, self._loader, wait)
+            found = answering.answer(
+                query, filters, self._store, self._index, self._loader, wait, recency
+            )
             if found.known >= self._upkeep.expected and self._index.origin() == origin:
                 incomplete = ()
                 break  # else another process has emptied the index since, to make it anew

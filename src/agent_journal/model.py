@@ -229,6 +229,7 @@ class Reasons(NamedTuple):
         title: the query is, holds, or is held by its title.
         exact: it holds an identifier of the query, or what the query quotes.
         is_weak: so much is often found by chance, and may have nothing to do with the query.
+        recency: what the entry's age adds to words and meaning; 0 unless that is asked for.
     """
 
     words: float = 0.0
@@ -237,6 +238,7 @@ class Reasons(NamedTuple):
     title: bool = False
     exact: bool = False
     is_weak: bool = False
+    recency: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from agent_journal import shares
 from agent_journal.evidence import Evidence, EvidenceArrays
 from agent_journal.model import EntryId, FoundBy, Reasons
 from agent_journal.ports import Baseline
+from agent_journal.recency import Recency, all_held, held
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,8 @@ TITLE_FLOOR = 0.75
 _TITLE_SPREAD = 0.05  # keeps the order among entries that a floor lifts
 EXACT_FLOOR = 0.5
 _EXACT_SPREAD = 0.2
+# What newness lifts nothing over: where nothing is named, an exact name is, the title is, or both.
+_FLOORS = ((EXACT_FLOOR, TITLE_FLOOR), (TITLE_FLOOR,), (), ())
 _WEIGHT = 1.42  # of words, against deviations of the cosine
 _PRIOR = 10  # entries for which the embedder's baseline stands
 _HALF = 10.0  # the strength whose score is one half
@@ -96,6 +99,7 @@ def rank(
     query_key: str,
     baseline: Baseline | None,
     exact: Collection[str] = (),
+    recency: Recency | None = None,
 ) -> Ranking:
     """Judge all that an index knows about a query, best first; each entry comes once.
 
@@ -110,46 +114,69 @@ def rank(
         baseline: the embedder's, when a vector was compared; otherwise None.
         exact: those of the terms that name one thing exactly. An entry that holds one, or a phrase
             that is quoted, never comes after one that is only near in meaning.
+        recency: what an entry's age is worth. Then a newer one scores a little more, but none gets
+            past an exact name or a title that it doesn't share, and no floor that it didn't reach.
     """
     rarities = shares.rarities(evidence, terms)
     numbers = [number for number, term in enumerate(terms) if term in exact]
     if isinstance(evidence, EvidenceArrays):
-        return _rank_by_all(evidence, rarities, query_key, baseline, numbers)
+        return _rank_by_all(evidence, rarities, query_key, baseline, numbers, recency)
     if evidence.compared:
         arrays = EvidenceArrays.of(evidence)
-        return _rank_by_all(arrays, rarities, query_key, baseline, numbers)
-    return _rank_by_words(evidence, rarities, query_key, numbers)
+        return _rank_by_all(arrays, rarities, query_key, baseline, numbers, recency)
+    return _rank_by_words(evidence, rarities, query_key, numbers, recency)
 
 
 def _rank_by_words(
-    evidence: Evidence, rarities: Sequence[float], query_key: str, exact: Sequence[int]
+    evidence: Evidence,
+    rarities: Sequence[float],
+    query_key: str,
+    exact: Sequence[int],
+    recency: Recency | None,
 ) -> Ranking:
     covered = shares.of_mappings(evidence, rarities)
-    passages, scale = evidence.passages, _WEIGHT * sum(rarities)
+    entries, passages, scale = evidence.entries, evidence.passages, _WEIGHT * sum(rarities)
     lifted = set(evidence.phrased)
     if exact:
         lifted |= {passages[passage][0] for passage, term, _ in evidence.postings if term in exact}
-    judged: list[tuple[float, int, EntryId, int]] = []
-    for key, (entry_id, created, title_key) in evidence.entries.items():
-        strength = scale * covered[key][0] ** 2 if key in covered else 0.0
+    touching = {key for key, (_, _, title) in entries.items() if titles_touch(query_key, title)}
+
+    def score_of(key: int, bonus: float = 0.0) -> float:
+        share = covered[key][0] if key in covered else 0.0
+        strength = scale * share**2 + bonus
         squared = strength * strength
         score = squared / (squared + _HALF * _HALF)
-        if key not in covered or covered[key][0] < _WEAK_SHARE:
+        if share < _WEAK_SHARE:
             score = min(score, _WEAK_CEILING + _WEAK_SPREAD * score)
         if key in lifted:
             score = max(score, EXACT_FLOOR + _EXACT_SPREAD * score)
-        if titles_touch(query_key, title_key):
+        if key in touching:
             score = max(score, TITLE_FLOOR + _TITLE_SPREAD * score)
-        judged.append((score, created, entry_id, key))
-    judged.sort(reverse=True)
+        return score
+
+    scores = {key: score_of(key) for key in entries}
+    if recency is not None:
+        standings = {key: (key in lifted) + 2 * (key in touching) for key in entries}
+        rivals = [
+            sorted([*floors, *(scores[key] for key in entries if standings[key] > standing)])
+            for standing, floors in enumerate(_FLOORS)
+        ]
+        for key, score in scores.items():
+            risen = score_of(key, recency.bonus(entries[key].created))
+            scores[key] = held(score, risen, rivals[standings[key]])
+    judged = sorted(
+        ((scores[key], created, entry_id, key) for key, (entry_id, created, _) in entries.items()),
+        reverse=True,
+    )
 
     def say(place: int) -> Ranked:
-        score, _, entry_id, key = judged[place]
+        score, created, entry_id, key = judged[place]
         share, passage = covered.get(key, (0.0, None))
         reasons = Reasons(
             words=share,
-            title=titles_touch(query_key, evidence.entries[key].title_key),
+            title=key in touching,
             exact=key in lifted,
+            recency=recency.bonus(created) if recency else 0.0,
         )
         found_by = _found_by(title=reasons.title, words=passage is not None, meaning=False)
         _, start, end, _ = (0, 0, 0, 0) if passage is None else passages[passage]
@@ -164,6 +191,7 @@ def _rank_by_all(
     query_key: str,
     baseline: Baseline | None,
     exact: Sequence[int],
+    recency: Recency | None,
 ) -> Ranking:
     import numpy as np  # noqa: PLC0415 - slow, and there whenever vectors are
 
@@ -176,12 +204,7 @@ def _rank_by_all(
     meanings = np.clip(np.nan_to_num((cosines - mean) / deviation), 0.0, _MEANING_MAX)
     nearest = np.full(len(ids), -1)
     nearest[near] = evidence.near_passages
-    squared = (words + meanings) ** 2
-    scores = squared / (squared + _HALF * _HALF)
-    remarkable = _remarkable_cosine(baseline)
-    ceilings = _WEAK_CEILING + _WEAK_SPREAD * scores
-    is_weak = (covered < _WEAK_SHARE) & ~(cosines >= remarkable)
-    scores = np.where(is_weak, np.minimum(scores, ceilings), scores)
+    is_weak = (covered < _WEAK_SHARE) & ~(cosines >= _remarkable_cosine(baseline))
     lifted = np.zeros(len(ids), np.bool_)
     lifted[evidence.phrased] = True
     for number in exact:
@@ -189,11 +212,29 @@ def _rank_by_all(
         lifted[evidence.owners[holding]] = True
     touching = np.zeros(len(ids), np.bool_)
     touching[_touched(query_key, evidence.title_keys)] = True
-    for chosen, floor, spread in (
-        (lifted, EXACT_FLOOR, _EXACT_SPREAD),
-        (touching, TITLE_FLOOR, _TITLE_SPREAD),
-    ):
-        scores = np.where(chosen, np.maximum(scores, floor + spread * scores), scores)
+
+    def scores_of(strengths: Floats) -> Floats:
+        squared = strengths**2
+        scores: Floats = squared / (squared + _HALF * _HALF)
+        ceilings = _WEAK_CEILING + _WEAK_SPREAD * scores
+        scores = np.where(is_weak, np.minimum(scores, ceilings), scores)
+        for chosen, floor, spread in (
+            (lifted, EXACT_FLOOR, _EXACT_SPREAD),
+            (touching, TITLE_FLOOR, _TITLE_SPREAD),
+        ):
+            scores = np.where(chosen, np.maximum(scores, floor + spread * scores), scores)
+        return scores
+
+    scores = scores_of(words + meanings)
+    bonuses = np.zeros(len(ids)) if recency is None else recency.bonuses(created)
+    if recency is not None:
+        risen = scores_of(words + meanings + bonuses)
+        standings = lifted + 2 * touching
+        plain = scores.copy()
+        for standing, floors in enumerate(_FLOORS):
+            among = standings == standing
+            rivals = np.append(plain[standings > standing], floors)
+            scores[among] = all_held(plain[among], risen[among], rivals)
     order = _best_first(scores, created, ids)
 
     def say(row: int) -> Ranked:
@@ -204,6 +245,7 @@ def _rank_by_all(
             meaning=float(meanings[row]),
             title=bool(touching[row]),
             exact=bool(lifted[row]),
+            recency=float(bonuses[row]),
         )
         found_by = _found_by(title=reasons.title, words=passage >= 0, meaning=reasons.meaning > 0)
         if nearest[row] >= 0 and (meanings[row] > words[row] or passage < 0):

@@ -401,6 +401,8 @@ def _because(reasons: Reasons) -> str:
         found.append(f"cosine {reasons.cosine:.2f} ({reasons.meaning:.1f} deviations up)")
     found += ["exact name or quote"] if reasons.exact else []
     found += ["title"] if reasons.title else []
+    recency = f"{reasons.recency:.2f}"
+    found += [f"recency +{recency}"] if recency != "0.00" else []
     return ", ".join(found)
 
 

@@ -314,6 +314,7 @@ def _reasons(reasons: Reasons) -> dict[str, Json]:
         "meaning": round(reasons.meaning, 2),
         "title": reasons.title,
         "exact": reasons.exact,
+        "recency": round(reasons.recency, 3),
     }
 
 
