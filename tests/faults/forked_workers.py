@@ -62,9 +62,10 @@ class Worker:
         self._written: list[tuple[str, str]] = []
 
     def work(self, stop: Path) -> None:
-        """Do one thing after the other until a file is there."""
+        """Do one thing after the other until a file is there, or the parent isn't."""
         number = 0
-        while not stop.exists():
+        parent = os.getppid()
+        while not stop.exists() and os.getppid() == parent:
             number += 1
             what = self._chance.random()
             try:
