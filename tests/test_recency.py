@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from agent_journal.engines.loading import NoEmbedder
 from agent_journal.engines.memory import MemoryStore
 from agent_journal.engines.memory_index import MemoryIndex
 from agent_journal.errors import ConfigError
-from agent_journal.evidence import Evidence, EvidenceArrays
+from agent_journal.evidence import Evidence, EvidenceArrays, Posting
 from agent_journal.journal import Journal
 from agent_journal.model import Draft
 from agent_journal.query import Query
@@ -204,6 +206,61 @@ def test_scores_are_held_alike_in_both_forms(
         assert score <= result <= high
         assert not any(score < rival <= result for rival in rivals)
         assert result == high or any(score <= rival <= high for rival in rivals)
+
+
+def longer_and_longer(postings: list[Posting], titles: tuple[str, ...]) -> Iterator[Evidence]:
+    """One or two entries, the last of which says less and less of the query, in three journals."""
+    for count, length in itertools.product((10, 200, 2000), range(5, 1000)):
+        evidence = simple(postings=postings, titles=titles, count=count)
+        last = 2 * len(titles) - 2
+        passages = {**evidence.passages, last: evidence.passages[last]._replace(length=length)}
+        entries = {
+            at: facts._replace(created=at * NOW_MS) for at, facts in evidence.entries.items()
+        }
+        yield dataclasses.replace(evidence, passages=passages, entries=entries)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "above", "gap"),
+    [(1, 0, 0.5, 5e-3), (2, 0, 0.75, 5e-3), (2, 1, 0.75, 5e-3), (3, 2, 0.75, 5e-4)],
+)
+def test_what_is_named_keeps_its_place(first: int, second: int, above: float, gap: float) -> None:
+    """However close behind a newer entry comes that names less; in both forms."""
+    named = (first, second)
+    titles = tuple(" beta " if one >= 2 else "" for one in named)
+    phrased = frozenset(at for at, one in enumerate(named) if one % 2)
+
+    def is_close(evidence: Evidence) -> bool:
+        best, other = rank(evidence, TERMS, KEY, None)
+        return best.id == "e0" and above < other.score and 0 < best.score - other.score < gap
+
+    postings = [(0, 0, 20), *((2, term, 1) for term in range(3))]
+    several = (
+        dataclasses.replace(each, phrased=phrased) for each in longer_and_longer(postings, titles)
+    )
+    evidence = next(filter(is_close, several))
+    for form in (evidence, EvidenceArrays.of(evidence)):
+        hits = rank(form, TERMS, KEY, None, (), Recency(NOW_MS, _DAY_MS))
+        assert [(hit.id, standing_of(hit)) for hit in hits] == [("e0", first), ("e1", second)]
+        assert hits[1].score == math.nextafter(hits[0].score, 0)
+
+
+@pytest.mark.parametrize(("named", "floor"), [(0, EXACT_FLOOR), (0, TITLE_FLOOR), (1, TITLE_FLOOR)])
+def test_newness_alone_reaches_no_floor(named: int, floor: float) -> None:
+    """That of titles, and of exact names where there is none: the score ends just below."""
+
+    def is_close(evidence: Evidence) -> bool:
+        return floor - 5e-3 < rank(evidence, TERMS, KEY, None)[0].score < floor
+
+    postings = [(0, term, 1) for term in range(3)]
+    several = (
+        dataclasses.replace(each, phrased=frozenset({0} if named else ()))
+        for each in longer_and_longer(postings, ("",))
+    )
+    evidence = next(filter(is_close, several))
+    for form in (evidence, EvidenceArrays.of(evidence)):
+        (hit,) = rank(form, TERMS, KEY, None, (), Recency(0, _DAY_MS))
+        assert hit.score == math.nextafter(floor, 0)
 
 
 def test_of_two_alike_the_newer_scores_more() -> None:
