@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-_WIDTH, _HEIGHT, _LEFT, _TOP = 640, 400, 70, 40
+_WIDTH, _HEIGHT, _LEFT, _TOP = 700, 400, 70, 40
 _INNER_WIDTH, _INNER_HEIGHT = 380, 290
 _LOWEST_MS, _HIGHEST_MS = 0.1, 1000.0
 _LINES = (

@@ -43,7 +43,7 @@ class Job:
         said = f"{arguments}: {done.returncode}\n{done.stdout!r}\n{done.stderr!r}"
         require(done.returncode == code, said)
         require(b"Traceback" not in done.stderr, said)
-        return done.stdout.decode()
+        return done.stdout.decode(errors="replace")  # in whatever encoding a terminal has
 
     def json(self, *arguments: str) -> Any:  # noqa: ANN401 - whatever JSON holds
         """Run a command, and return the object that it prints."""
