@@ -12,7 +12,7 @@ from pathlib import Path
 NOBODY = 65534
 _LOADED_LATE = """
 import encodings.utf_8_sig
-import agent_journal.engines.ledgers, agent_journal.secrets.screening
+import agent_journal.engines.ledgers, agent_journal.removal, agent_journal.secrets.screening
 """
 
 
