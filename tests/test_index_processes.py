@@ -41,7 +41,7 @@ def entry(number: int, version: str = "1") -> IndexedEntry:
     """Return an entry of two passages that both hold three words."""
     return IndexedEntry(
         EntryId(f"e{number}"),
-        Version(version),
+        Version.of(version),
         datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number),
         Provenance(),
         ("tag",),
@@ -80,7 +80,7 @@ def use(index: SqliteIndex, worker: int) -> None:
         numbers = [chance.randrange(60) for _ in range(5)]
         index.update([entry(one, f"{worker}.{turn}") for one in numbers], [EntryId("e59")])
         for entry_id in index.claim("id", limit=4, lease_s=0.01):
-            known = index.listing().get(entry_id, Version("none"))
+            known = index.listing().get(entry_id, Version.of("none"))
             index.add_vectors("id", [vectors(entry_id, known.entry)])
         look(index)
         index.select(Filters(tags=("tag",)), limit=9, offset=0)

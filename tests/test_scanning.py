@@ -197,7 +197,7 @@ class TestListing:
         entry_edited = store.listing(thorough=True).versions[EntryId("a")]
         (folder / "a.embedding").write_text("edited in place")
         both_edited = store.listing(thorough=True).versions[EntryId("a")]
-        assert entry_edited == Version(entry_edited.entry, before.sidecar)
+        assert entry_edited == Version.of(entry_edited.entry, before.sidecar)
         assert entry_edited.entry != before.entry
         assert both_edited.sidecar != before.sidecar
 

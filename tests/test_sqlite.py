@@ -53,7 +53,7 @@ def plain(number: int = 0, *terms: str, version: str = "1") -> IndexedEntry:
     """Return an entry of one passage."""
     return IndexedEntry(
         EntryId(f"e{number}"),
-        Version(version),
+        Version.of(version),
         START + timedelta(hours=number),
         Provenance(project=f"/p{number % 3}"),
         ("tag",),
@@ -79,7 +79,7 @@ references = st.lists(st.sampled_from(IDS), max_size=2, unique=True).map(tuple)
 entries = st.builds(
     lambda number, version, sidecar, hours, origin, tags, passages, problems, about: IndexedEntry(
         IDS[number],
-        Version(version, "" if sidecar is None else repr(sidecar)),
+        Version.of(version, "" if sidecar is None else repr(sidecar)),
         START + timedelta(hours=hours),
         Provenance(**origin),
         tags,

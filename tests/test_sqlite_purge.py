@@ -36,7 +36,7 @@ def indexed(entry_id: str, *terms: str, version: str = "1") -> IndexedEntry:
     hidden = "zyx" if is_secret else "plain"
     return IndexedEntry(
         EntryId(entry_id),
-        Version(version, "s"),
+        Version.of(version, "s"),
         datetime(2026, 1, 31, tzinfo=UTC),
         Provenance(project=f"/src/{hidden}project"),
         (f"{hidden}tag",),

@@ -53,7 +53,7 @@ def test_the_analysis_has_the_version_it_says() -> None:
     entries.append(parse(glued.encode(), entry_id=EntryId("glued"), path="", mtime=0))
     assert len(entries) > 180
     for entry in entries:
-        found = analyse(entry, Version("v"), None)
+        found = analyse(entry, Version.of("v"), None)
         digest.update(repr((found.id, found.title_key, found.passages)).encode())
     assert (ANALYSIS_VERSION, digest.hexdigest()[:16]) == (2, "01c7bd4bae65c44c")
 

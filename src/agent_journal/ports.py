@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
 from agent_journal.corrections import Corrections
 from agent_journal.evidence import Evidence, EvidenceArrays
@@ -30,16 +30,28 @@ Progress = Callable[[int, int], None]
 """Called with (done, total) as a long piece of work goes on."""
 
 
-class Version(NamedTuple):
+class Version(str):
     """Changes whenever an entry's file or its sidecar does; opaque, compared for equality only.
 
-    Attributes:
-        entry: the version of the entry's file.
-        sidecar: the version of its sidecar, empty when there is none.
+    One text, ``entry/sidecar``, since thousands are made and compared before the first search.
     """
 
-    entry: str
-    sidecar: str = ""
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, entry: str, sidecar: str = "") -> Self:
+        """Return that of a file, which holds no slash, and of its sidecar, if it has one."""
+        return cls(f"{entry}/{sidecar}")
+
+    @property
+    def entry(self) -> str:
+        """The version of the entry's file."""
+        return self.partition("/")[0]
+
+    @property
+    def sidecar(self) -> str:
+        """The version of its sidecar, empty when there is none."""
+        return self.partition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)

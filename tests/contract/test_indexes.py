@@ -80,7 +80,7 @@ def entry(
     """Return an entry whose passages hold these terms."""
     return IndexedEntry(
         id=EntryId(entry_id or f"entry-{number}"),
-        version=Version(version, sidecar_version),
+        version=Version.of(version, sidecar_version),
         created=START + timedelta(hours=number if hours is None else hours),
         provenance=Provenance(**provenance),
         tags=(),
@@ -208,10 +208,10 @@ class IndexContract(ABC):
     def test_listing_gives_each_version(self, index: Index) -> None:
         """An indexed entry is listed under its version, until it is removed."""
         index.update([entry(1, version="a", sidecar_version="s"), entry(2, version="b")])
-        assert index.listing() == {"entry-1": Version("a", "s"), "entry-2": Version("b")}
+        assert index.listing() == {"entry-1": Version.of("a", "s"), "entry-2": Version.of("b")}
         assert index.count() == 2
         index.update([entry(2, version="c")], [EntryId("entry-1"), EntryId("unknown")])
-        assert index.listing() == {"entry-2": Version("c")}
+        assert index.listing() == {"entry-2": Version.of("c")}
         assert index.count() == 1
 
     def test_update_replaces_what_was_known(self, index: Index) -> None:
@@ -249,7 +249,7 @@ class IndexContract(ABC):
         object.__setattr__(broken, "created", "never")
         with pytest.raises((TypeError, AttributeError)):
             index.update([entry(2), broken], [EntryId("entry-1")])
-        assert index.listing() == {"entry-1": Version("1")}
+        assert index.listing() == {"entry-1": Version.of("1")}
         assert index.generation() == before
 
     def test_clear_forgets_everything(self, index: Index) -> None:
@@ -296,7 +296,7 @@ class IndexContract(ABC):
         odd = "a b\x00\udcff\U0001f600'\"\n"
         given = IndexedEntry(
             EntryId(odd),
-            Version(odd, odd),
+            Version.of(odd, odd),
             START,
             Provenance(project=odd, agent=odd),
             (odd,),
@@ -307,7 +307,7 @@ class IndexContract(ABC):
             (EntryId(odd),),
         )
         index.update([given])
-        assert index.listing() == {odd: (odd, odd)}
+        assert index.listing() == {odd: Version.of(odd, odd)}
         assert index.tags() == {odd: 1}
         assert index.problems() == [Problem(odd, odd)]
         assert index.corrections().superseding == {odd: (odd,)}
@@ -736,7 +736,7 @@ class IndexContract(ABC):
                 troubled(2, Problem("is", "r"), sidecar_version="s"),
             ]
         )
-        assert index.listing()[EntryId("entry-1")] == Version("1", "s")
+        assert index.listing()[EntryId("entry-1")] == Version.of("1", "s")
         assert index.problems() == [Problem("is", "r")]
         assert index.backlog("id") == 1
         evidence = asked(index, ["a"], Filters(), looking(1, 0))
@@ -757,7 +757,7 @@ class IndexContract(ABC):
             problems=(Problem("p", "r"),),
         )
         assert index.update([beside]) == []
-        assert index.listing()[EntryId("entry-1")] == Version("1", "s")
+        assert index.listing()[EntryId("entry-1")] == Version.of("1", "s")
         assert index.problems() == [Problem("p", "r")]
         assert nearest(asked(index, ["a"], Filters(), looking(1, 0))) == {"entry-1": (1.0, 0)}
         assert asked(index, [], Filters(), looking(0, 1, identity="none")).compared == 1
@@ -773,7 +773,7 @@ class IndexContract(ABC):
         ]
         assert index.update(beside) == ["entry-1", "entry-2"]
         assert index.generation() == before
-        assert index.listing() == {EntryId("entry-1"): Version("1")}
+        assert index.listing() == {EntryId("entry-1"): Version.of("1")}
 
     def test_vectors_go_with_the_text_they_were_made_from(self, index: Index) -> None:
         """A new version of the file joins the backlog again."""

@@ -86,7 +86,7 @@ class MemoryStore:
             if self._listing is None:
                 self._listing = Listing(
                     {
-                        entry_id: Version(
+                        entry_id: Version.of(
                             file.entry.version, file.sidecar.version if file.sidecar else ""
                         )
                         for entry_id, file in self._files.items()

@@ -17,7 +17,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -171,7 +171,8 @@ def _look(folder: int, known: _Files, *, recheck: bool, is_first: bool) -> _File
     """
     files = _Files()
     entry, sidecar = -len(ENTRY_SUFFIX), -len(SIDECAR_SUFFIX)
-    entries_before, entries = known.entries, files.entries
+    entries_before, entries, fresh = known.entries, files.entries, files.fresh
+    beside: list[os.DirEntry[str]] = []
     with os.scandir(folder) as listed:
         for member in listed:
             name = member.name
@@ -194,67 +195,73 @@ def _look(folder: int, known: _Files, *, recheck: bool, is_first: bool) -> _File
                     stamp = inode, status.st_mtime_ns, status.st_size, status.st_ino
                     if seen != stamp:
                         seen = stamp
-                        files.fresh.append(stem)
+                        fresh.append(stem)
                 entries[stem] = seen
             elif name[sidecar:] == SIDECAR_SUFFIX and name[0] != ".":
-                _look_at_sidecar(member, name[:sidecar], known, files, recheck and not is_first)
+                beside.append(member)
+    _look_at_sidecars(beside, known, files, recheck=recheck and not is_first)
     return files
 
 
-def _look_at_sidecar(
-    member: os.DirEntry[str],
-    stem: str,
-    known: _Files,
-    files: _Files,
-    recheck: bool,  # noqa: FBT001 - keywords cost, in a loop
+def _look_at_sidecars(
+    members: Sequence[os.DirEntry[str]], known: _Files, files: _Files, *, recheck: bool
 ) -> None:
-    inode = member.inode()
-    seen = known.sidecars.get(stem)
-    if seen is not None and seen[0] == inode and not recheck:
-        files.sidecars[stem] = seen
-        return
-    if not recheck and member.name.isascii() and member.is_file(follow_symlinks=False):
-        files.sidecars[stem] = inode, 0, 0, str(inode)
-        files.fresh.append(stem)
-        return
-    try:
-        status = member.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return  # removed since its name was read
-    if reason := _objection(member.name, status.st_mode):
-        files.others[member.name] = reason
-        return
-    modified_ns, size = status.st_mtime_ns, status.st_size
-    version = str(inode)
-    if seen is not None and seen[0] == inode:
-        if seen[1:3] in ((0, 0), (modified_ns, size)):
-            version = seen[3]
-        else:
-            version = f"{modified_ns}-{size}-{inode}"
-    if seen is None or version != seen[3]:
-        files.fresh.append(stem)
-    files.sidecars[stem] = inode, modified_ns, size, version
+    """Look at the sidecars as at the entries; the first time their inodes are enough."""
+    before, sidecars, fresh = known.sidecars, files.sidecars, files.fresh
+    suffix = -len(SIDECAR_SUFFIX)
+    for member in members:
+        name = member.name
+        stem, inode = name[:suffix], member.inode()
+        seen = before.get(stem)
+        if not recheck:
+            if seen is not None and seen[0] == inode:
+                sidecars[stem] = seen
+                continue
+            if name.isascii() and member.is_file(follow_symlinks=False):
+                sidecars[stem] = inode, 0, 0, str(inode)
+                fresh.append(stem)
+                continue
+        try:
+            status = member.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue  # removed since its name was read
+        if reason := _objection(name, status.st_mode):
+            files.others[name] = reason
+            continue
+        modified_ns, size = status.st_mtime_ns, status.st_size
+        version = str(inode)
+        if seen is not None and seen[0] == inode:
+            is_same = seen[1:3] in ((0, 0), (modified_ns, size))
+            version = seen[3] if is_same else f"{modified_ns}-{size}-{inode}"
+        if seen is None or version != seen[3]:
+            fresh.append(stem)
+        sidecars[stem] = inode, modified_ns, size, version
 
 
 def _versions(files: _Files, last: _Scan) -> Mapping[EntryId, Version]:
     """Carry over the last listing's versions but for what came, changed or went."""
-    versions = dict(last.listing.versions)
-    gone = last.files.entries.keys() - files.entries.keys()
-    lost = last.files.sidecars.keys() - files.sidecars.keys()
     entries, sidecars = files.entries, files.sidecars
-    for stem in {*files.fresh, *gone, *lost} if versions else entries:
-        entry = entries.get(stem)
-        if entry is None:
-            versions.pop(EntryId(stem), None)
+    if not last.listing.versions:
+        return {  # written out like the loop above, and as `_version` makes each
+            EntryId(stem): Version(
+                f"{seen[1]}-{seen[2]}-{seen[3]}/{sidecars[stem][3] if stem in sidecars else ''}"
+            )
+            for stem, seen in entries.items()
+        }
+    versions = dict(last.listing.versions)
+    gone = last.files.entries.keys() - entries.keys()
+    lost = last.files.sidecars.keys() - sidecars.keys()
+    for stem in {*files.fresh, *gone, *lost}:
+        if stem in entries:
+            versions[EntryId(stem)] = _version(entries[stem], sidecars.get(stem))
         else:
-            sidecar = sidecars.get(stem)
-            versions[EntryId(stem)] = Version(_version(entry), sidecar[3] if sidecar else "")
+            versions.pop(EntryId(stem), None)
     return versions
 
 
-def _version(seen: _Seen) -> str:
+def _version(seen: _Seen, sidecar: _SeenSidecar | None) -> Version:
     _, modified_ns, size, inode = seen
-    return f"{modified_ns}-{size}-{inode}"
+    return Version.of(f"{modified_ns}-{size}-{inode}", sidecar[3] if sidecar else "")
 
 
 def _objection(name: str, mode: int) -> str:

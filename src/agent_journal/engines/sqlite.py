@@ -108,13 +108,14 @@ class SqliteIndex:
         def work(connection: sqlite3.Connection) -> dict[EntryId, Version]:
             try:
                 rows = connection.execute(
-                    "SELECT CAST(id AS TEXT), CAST(version AS TEXT), CAST(sidecar_version AS TEXT)"
+                    "SELECT CAST(id AS TEXT), CAST(version || '/' || sidecar_version AS TEXT)"
                     " FROM entries"
                 ).fetchall()
+                return {EntryId(entry_id): Version(version) for entry_id, version in rows}
             except sqlite3.OperationalError:  # SQLite's text can't be a lone surrogate
                 blobs = connection.execute("SELECT id, version, sidecar_version FROM entries")
                 rows = [tuple(map(unpack, row)) for row in blobs]
-            return {EntryId(row[0]): Version(row[1], row[2]) for row in rows}
+                return {EntryId(row[0]): Version.of(row[1], row[2]) for row in rows}
 
         return MappingProxyType(self._listing.get(self._file, work))
 

@@ -218,7 +218,7 @@ class Writer:
             " WHERE id = ?",
             (pack(entry.id),),
         ).fetchone()
-        known = None if row is None else Version(unpack(row[0]), unpack(row[1]))
+        known = None if row is None else Version.of(unpack(row[0]), unpack(row[1]))
         if known == entry.version:
             return True
         if known is None or known.entry != entry.version.entry:
@@ -281,7 +281,7 @@ class Writer:
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 key,
-                *map(pack, (entry.id, *entry.version)),
+                *map(pack, (entry.id, entry.version.entry, entry.version.sidecar)),
                 first,
                 len(passages),
                 to_milliseconds(entry.created),
