@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from agent_journal.corrections import Corrections
 from agent_journal.engines import sqlite_folder
@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from agent_journal.evidence import Integers
 
 _T = TypeVar("_T")
+_Moment: TypeAlias = tuple[bytes, int]
+"""The file's identity and its generation."""
+_Step: TypeAlias = tuple[_Moment, _Moment]
+"""From which moment to which a transaction of ours has brought it."""
 
 
 class SqliteIndex:
@@ -124,17 +128,30 @@ class SqliteIndex:
     ) -> list[EntryId]:
         """Index entries and forget others; see `Index.update`."""
 
-        def work(connection: sqlite3.Connection) -> list[EntryId]:
+        def work(connection: sqlite3.Connection) -> tuple[list[EntryId], _Step]:
+            before = read_state(connection)[:2]
             writer = Writer(connection)
             for entry_id in removed:
                 writer.forget(entry_id)
             passed_over = [entry.id for entry in changed if not writer.put(entry)]
             writer.finish()
-            return passed_over
+            return passed_over, (before, read_state(connection)[:2])
 
         self._claims.forget()
+        if not changed and not removed:
+            return []
+        passed_over, step = self._file.write(work)
 
-        return self._file.write(work) if changed or removed else []
+        def updated(known: dict[EntryId, Version]) -> dict[EntryId, Version]:
+            known = dict(known)
+            for entry_id in removed:
+                known.pop(entry_id, None)
+            known.update((one.id, one.version) for one in changed if one.id not in left)
+            return known
+
+        left = set(passed_over)
+        self._listing.follow(step, updated)
+        return passed_over
 
     def purge(self, ids: Collection[EntryId]) -> None:
         """Forget entries without a trace; see `Index.purge`."""
@@ -260,10 +277,11 @@ class SqliteIndex:
     def add_vectors(self, identity: str, vectors: Sequence[PassageVectors]) -> None:
         """Keep the passage vectors of some entries; see `Index.add_vectors`."""
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: sqlite3.Connection) -> _Step:
+            state = read_state(connection)
             fitting = list(_fitting(connection, vectors))
             if not fitting:
-                return
+                return state[:2], state[:2]
             embedder = embedder_key(connection, identity)
             length = len(fitting[0][2].matrix[0])
             connection.execute(
@@ -289,10 +307,11 @@ class SqliteIndex:
                 connection.execute(
                     "DELETE FROM leases WHERE embedder = ? AND entry = ?", (embedder, key)
                 )
-            write_state(connection, read_state(connection))
+            write_state(connection, state)
+            return state[:2], read_state(connection)[:2]
 
         if vectors:
-            self._file.write(work)
+            self._listing.follow(self._file.write(work), lambda known: known)
 
     def close(self) -> None:
         """Release files and memory; idempotent."""
@@ -390,7 +409,7 @@ class _Cached(Generic[_T]):
     """An answer that is kept until the index changes."""
 
     def __init__(self) -> None:
-        self._known: tuple[object, _T] | None = None
+        self._known: tuple[_Moment, _T] | None = None
 
     def get(self, file: SharedFile, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Return what the work returns, or returned for this generation."""
@@ -403,6 +422,12 @@ class _Cached(Generic[_T]):
             return known[1]
 
         return file.read(look)
+
+    def follow(self, step: _Step, change: Callable[[_T], _T]) -> None:
+        """Go along with a change of our own, if the answer is known as it was before that."""
+        known = self._known
+        if known is not None and known[0] == step[0]:
+            self._known = step[1], change(known[1])
 
     def forget(self) -> None:
         """Release the memory."""
