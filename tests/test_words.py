@@ -5,6 +5,7 @@ from __future__ import annotations
 # ruff: noqa: RUF001 - look-alike signs are what is tested
 import re
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -305,6 +306,22 @@ def test_occurrences_are_spans_in_order(text: str, query: str) -> None:
 def test_every_text_has_its_own_words_in_it(text: str) -> None:
     """What a text is found by is also shown where it stands."""
     assert bool(occurrences(text, query_terms(text))) == bool(query_terms(text))
+
+
+@given(
+    st.from_regex(r"[a-z]{1,5}(ies|ing|ed|ly|es|s|er|tion|[aeiouy]{1,2}|ava)?", fullmatch=True),
+    st.sampled_from([str, str.upper, str.title]),
+    st.data(),
+)
+def test_what_an_index_finds_is_shown(
+    word: str, spell: Callable[[str], str], data: st.DataObject
+) -> None:
+    """A word stands wherever one of its forms does, and nowhere else: as the index has it."""
+    ending = st.sampled_from(["", "s", "es", "ies", "ed", "ing", "ly", "y", "e", "a", "er"])
+    stems = [word[:-cut] if cut else word for cut in range(4)]
+    form = spell(data.draw(st.sampled_from(stems)) + data.draw(ending))
+    wanted = terms(word)
+    assert bool(occurrences(f"({form})", wanted)) == bool({*terms(form)} & {*wanted})
 
 
 @given(TEXTS, TEXTS)
