@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -112,7 +110,7 @@ def simple(
 @given(evidences())
 def test_places_are_the_order_of_hits(evidence: Evidence) -> None:
     """By words alone and with vectors, among tied scores too."""
-    for given_ in (evidence, dataclasses.replace(evidence, nearest={}, compared=0)):
+    for given_ in (evidence, evidence._replace(nearest={}, compared=0)):
         ranked = rank(given_, TERMS, KEY, BASELINE)
         assert list(ranked.places().items()) == [(hit.id, at) for at, hit in enumerate(ranked)]
 
@@ -179,7 +177,7 @@ def test_the_order_in_which_evidence_comes_does_not_matter(
     postings = list(evidence.postings)
     random.shuffle(postings)  # type: ignore[attr-defined]  # it is a random.Random
     entries = dict(reversed(list(evidence.entries.items())))
-    other = dataclasses.replace(evidence, postings=postings, entries=entries)
+    other = evidence._replace(postings=postings, entries=entries)
     for one, two in zip(judged(evidence), judged(other), strict=True):
         assert (one.id, one.found_by) == (two.id, two.found_by)
         assert one.score == pytest.approx(two.score)
@@ -195,7 +193,7 @@ def test_another_occurrence_never_lowers_an_entry(evidence: Evidence, data: st.D
     passage, term, occurrences = more[at]
     more[at] = (passage, term, occurrences + data.draw(st.integers(1, 9)))
     entry = evidence.entries[evidence.passages[passage].entry].id
-    after = dataclasses.replace(evidence, postings=more)
+    after = evidence._replace(postings=more)
     assert score_of(after, entry) >= score_of(evidence, entry) - 1e-12
 
 
@@ -210,7 +208,7 @@ def test_one_more_matching_term_never_lowers_an_entry(
     term = data.draw(st.integers(0, 2))
     if any((key, number) == (passage, term) for key, number, _ in evidence.postings):
         return
-    after = dataclasses.replace(evidence, postings=[*evidence.postings, (passage, term, 1)])
+    after = evidence._replace(postings=[*evidence.postings, (passage, term, 1)])
     entry = evidence.entries[evidence.passages[passage].entry].id
     assert score_of(after, entry) >= score_of(evidence, entry) - 1e-12
 
@@ -225,7 +223,7 @@ def test_a_higher_cosine_never_lowers_an_entry(
     entry = data.draw(st.sampled_from(sorted(evidence.entries)))
     before = evidence.nearest.get(entry, (-1.0, None))
     raised = (min(before[0] + rise, 1.0), before[1])
-    after = dataclasses.replace(evidence, nearest={**evidence.nearest, entry: raised})
+    after = evidence._replace(nearest={**evidence.nearest, entry: raised})
     name = evidence.entries[entry].id
     assert score_of(after, name) >= score_of(evidence, name)
 
@@ -239,7 +237,7 @@ def test_an_entry_without_a_vector_changes_nothing_for_others(
     passages = {**evidence.passages, 99: PassageFacts(99, 0, 10, 5)}
     postings += [(99, 0, occurrences)] if occurrences else []
     entries = {**evidence.entries, 99: EntryFacts(EntryId("new"), 9, "")}
-    after = dataclasses.replace(evidence, postings=postings, passages=passages, entries=entries)
+    after = evidence._replace(postings=postings, passages=passages, entries=entries)
     others = [hit for hit in judged(after) if hit.id != "new"]
     assert others == judged(evidence)
 
@@ -268,7 +266,7 @@ def test_a_journal_of_a_few_entries_ranks_sensibly(count: int) -> None:
     """Covering more of the query wins, and even a term that every entry holds counts."""
     one_term, all_terms = [(0, 0, 1)], [(2, term, 1) for term in range(3)]
     evidence = simple(postings=[*one_term, *all_terms], count=count)
-    common = dataclasses.replace(evidence, frequencies=(count, count, count))
+    common = evidence._replace(frequencies=(count, count, count))
     for known in (evidence, common):
         first, second = judged(known)
         assert first.id == "e1"
@@ -280,7 +278,7 @@ def test_equal_evidence_comes_newest_first_then_highest_id() -> None:
     evidence = simple(postings=[(0, 0, 1), (2, 0, 1)])
     assert [hit.id for hit in judged(evidence)] == ["e1", "e0"]
     same_age = {at: facts._replace(created=1) for at, facts in evidence.entries.items()}
-    evidence = dataclasses.replace(evidence, entries=dict(reversed(list(same_age.items()))))
+    evidence = evidence._replace(entries=dict(reversed(list(same_age.items()))))
     assert [hit.id for hit in judged(evidence)] == ["e1", "e0"]
 
 
@@ -338,7 +336,7 @@ def test_a_weak_hit_never_comes_before_what_is_named(evidence: Evidence) -> None
     In a large journal a long query's few common words weigh more than the floor of an exact name.
     """
     for count, base in ((10**9, BASELINE), (10, None)):
-        large = dataclasses.replace(evidence, entry_count=count)
+        large = evidence._replace(entry_count=count)
         for form in (large, EvidenceArrays.of(large)):
             hits = list(rank(form, TERMS, KEY, base, ["gamma"]))
             weak = [at for at, hit in enumerate(hits) if hit.reasons.is_weak]
@@ -350,8 +348,8 @@ def test_a_long_query_in_common_words_gives_way_to_its_identifier() -> None:
     """Words that fill a third of a query of twenty weigh more than half; the name still wins."""
     terms = [f"w{number}" for number in range(40)]
     chance = [(0, number, 1) for number in range(14)]
-    evidence = dataclasses.replace(
-        simple(postings=[*chance, (2, 39, 1)], count=1_000_000), frequencies=(1,) * 40
+    evidence = simple(postings=[*chance, (2, 39, 1)], count=1_000_000)._replace(
+        frequencies=(1,) * 40
     )
     for form in (evidence, EvidenceArrays.of(evidence)):
         first, second = rank(form, terms, "", None, ["w39"])
@@ -369,8 +367,8 @@ def test_a_quote_or_a_title_never_lowers_an_entry(evidence: Evidence, data: st.D
     name = evidence.entries[key].id
     before = score_of(evidence, name)
     titled = {**evidence.entries, key: evidence.entries[key]._replace(title_key=KEY)}
-    assert score_of(dataclasses.replace(evidence, entries=titled), name) >= before
-    quoted = dataclasses.replace(evidence, phrased=evidence.phrased | {key})
+    assert score_of(evidence._replace(entries=titled), name) >= before
+    quoted = evidence._replace(phrased=evidence.phrased | {key})
     assert score_of(quoted, name) >= before
 
 
@@ -379,8 +377,7 @@ def test_how_a_model_spreads_its_cosines_does_not_matter(
     evidence: Evidence, scale: float, shift: float
 ) -> None:
     """Squeezed near 1, as e5's, or spread around 0: by its own baseline the ranking is the same."""
-    squeezed = dataclasses.replace(
-        evidence,
+    squeezed = evidence._replace(
         nearest={
             key: (scale * cosine + shift, passage)
             for key, (cosine, passage) in evidence.nearest.items()
@@ -425,8 +422,8 @@ def test_a_cosine_that_stands_out_beats_chance_overlap() -> None:
 
 def test_an_unused_deviation_does_no_harm() -> None:
     """Without a baseline or a deviation, cosines are taken as they are."""
-    evidence = dataclasses.replace(
-        simple(nearest={0: (0.9, 0)}, titles=("",)), mean_length=0.0, cosine_deviation=0.0
+    evidence = simple(nearest={0: (0.9, 0)}, titles=("",))._replace(
+        mean_length=0.0, cosine_deviation=0.0
     )
     assert 0 < rank(evidence, TERMS, "", Baseline(0.0, 0.0))[0].score < 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import math
@@ -44,7 +43,7 @@ def ages(draw: st.DrawFn, evidence: Evidence) -> Evidence:
         key: facts._replace(created=NOW_MS - draw(days) * _DAY_MS)
         for key, facts in evidence.entries.items()
     }
-    return dataclasses.replace(evidence, entries=entries)
+    return evidence._replace(entries=entries)
 
 
 dated = st.one_of(evidences(), evidences(vectors=False)).flatmap(ages)
@@ -77,8 +76,7 @@ def strength_of(score: float) -> float:
 @given(dated)
 def test_without_recency_an_age_settles_ties_alone(evidence: Evidence) -> None:
     """Off, which is the default: the very scores and reasons, whatever the ages are."""
-    sealed = dataclasses.replace(
-        evidence,
+    sealed = evidence._replace(
         entries={key: facts._replace(created=0) for key, facts in evidence.entries.items()},
     )
     assert {hit.id: hit for hit in hits_of(evidence)} == {hit.id: hit for hit in hits_of(sealed)}
@@ -133,7 +131,7 @@ def test_being_newer_never_loses(
     key = data.draw(st.sampled_from(sorted(evidence.entries)))
     facts = evidence.entries[key]
     newer = facts._replace(created=facts.created + days * _DAY_MS)
-    later = dataclasses.replace(evidence, entries={**evidence.entries, key: newer})
+    later = evidence._replace(entries={**evidence.entries, key: newer})
     before, after = hits_of(evidence, recency), hits_of(later, recency)
     (was,), (now,) = (
         [(hit.score, at) for at, hit in enumerate(hits) if hit.id == facts.id]
@@ -217,7 +215,7 @@ def longer_and_longer(postings: list[Posting], titles: tuple[str, ...]) -> Itera
         entries = {
             at: facts._replace(created=at * NOW_MS) for at, facts in evidence.entries.items()
         }
-        yield dataclasses.replace(evidence, passages=passages, entries=entries)
+        yield evidence._replace(passages=passages, entries=entries)
 
 
 @pytest.mark.parametrize(
@@ -235,9 +233,7 @@ def test_what_is_named_keeps_its_place(first: int, second: int, above: float, ga
         return best.id == "e0" and above < other.score and 0 < best.score - other.score < gap
 
     postings = [(0, 0, 20), *((2, term, 1) for term in range(3))]
-    several = (
-        dataclasses.replace(each, phrased=phrased) for each in longer_and_longer(postings, titles)
-    )
+    several = (each._replace(phrased=phrased) for each in longer_and_longer(postings, titles))
     evidence = next(filter(is_close, several))
     for form in (evidence, EvidenceArrays.of(evidence)):
         hits = rank(form, TERMS, KEY, None, (), Recency(NOW_MS, _DAY_MS))
@@ -254,7 +250,7 @@ def test_newness_alone_reaches_no_floor(named: int, floor: float) -> None:
 
     postings = [(0, term, 1) for term in range(3)]
     several = (
-        dataclasses.replace(each, phrased=frozenset({0} if named else ()))
+        each._replace(phrased=frozenset({0} if named else ()))
         for each in longer_and_longer(postings, ("",))
     )
     evidence = next(filter(is_close, several))
@@ -274,9 +270,7 @@ def test_of_two_alike_the_newer_scores_more() -> None:
             0: evidence.entries[0]._replace(created=NOW_MS),
             1: evidence.entries[1]._replace(created=NOW_MS - month),
         }
-        first, second = hits_of(
-            dataclasses.replace(evidence, entries=entries), Recency(NOW_MS, month)
-        )
+        first, second = hits_of(evidence._replace(entries=entries), Recency(NOW_MS, month))
         assert (first.id, first.reasons.recency) == ("e0", 0.5)
         assert (second.id, second.reasons.recency) == ("e1", 0.25)
         assert first.score > second.score
@@ -291,8 +285,8 @@ def test_a_little_more_in_common_gives_way_to_the_newer() -> None:
             0: evidence.entries[0]._replace(created=0),
             1: evidence.entries[1]._replace(created=NOW_MS),
         }
-        evidence = dataclasses.replace(
-            evidence, entries=entries, compared=10**6, cosine_mean=0.1, cosine_deviation=0.1
+        evidence = evidence._replace(
+            entries=entries, compared=10**6, cosine_mean=0.1, cosine_deviation=0.1
         )
         assert [hit.id for hit in hits_of(evidence)] == ["e0", "e1"]
         hits = hits_of(evidence, Recency(NOW_MS, 30 * _DAY_MS))

@@ -12,7 +12,7 @@ import pwd
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from agent_journal.configfile import ConfigFile, read, require_clean
 from agent_journal.errors import ConfigError
@@ -47,8 +47,7 @@ _KEYS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SuggestedTag:
+class SuggestedTag(NamedTuple):
     """A tag that agents are offered; the description may be empty."""
 
     name: str
@@ -223,8 +222,7 @@ class _Said:
     recency: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(NamedTuple):
     """The environment and flags, read with errors that name where a value comes from."""
 
     environ: Mapping[str, str]

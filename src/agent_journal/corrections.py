@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from agent_journal.model import EntryId
 
 
-@dataclass(frozen=True, slots=True)
-class Corrections:
+class Corrections(NamedTuple):
     """What entries say of earlier ones, the other way round.
 
     Attributes:
@@ -18,8 +18,8 @@ class Corrections:
         annotating: for an entry's id, those that annotate it, in that order.
     """
 
-    superseding: Mapping[EntryId, tuple[EntryId, ...]] = field(default_factory=dict)
-    annotating: Mapping[EntryId, tuple[EntryId, ...]] = field(default_factory=dict)
+    superseding: Mapping[EntryId, tuple[EntryId, ...]] = MappingProxyType({})
+    annotating: Mapping[EntryId, tuple[EntryId, ...]] = MappingProxyType({})
 
     def superseded_by(self, entry_id: EntryId) -> tuple[EntryId, ...]:
         """Return what supersedes an entry, directly or by way of others, the last word first.

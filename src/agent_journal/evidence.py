@@ -7,7 +7,7 @@ eighth of the time once numpy is there. It is there when vectors were compared.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from agent_journal.model import EntryId
@@ -60,8 +60,7 @@ class EntryFacts(NamedTuple):
     title_key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What an index knows about a query, for `ranking` to judge; the same on every engine.
 
     Keys of passages and entries are opaque integers, valid within this object. Only entries that
@@ -87,7 +86,7 @@ class Evidence:
     postings: Sequence[Posting]
     passages: Mapping[int, PassageFacts]
     entries: Mapping[int, EntryFacts]
-    nearest: Mapping[int, Nearest] = field(default_factory=dict)
+    nearest: Mapping[int, Nearest] = MappingProxyType({})
     compared: int = 0
     cosine_mean: float = 0.0
     cosine_deviation: float = 0.0
@@ -98,8 +97,7 @@ class Evidence:
         return self
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EvidenceArrays:
+class EvidenceArrays(NamedTuple):
     """`Evidence` in columns; a row stands for what the other form calls by a key.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Where = tuple[str | int, ...]
 """A place in a document: keys and list indexes, from the outermost in."""
@@ -22,8 +22,7 @@ _VISIBLE = re.compile(r"[^\r\n]")
 _MARGIN = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a key, or a member of a list, stands.
 
     Attributes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
@@ -54,8 +53,7 @@ class Version(str):
         return self.partition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """What a store holds at one moment.
 
     Attributes:
@@ -67,8 +65,7 @@ class Listing:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sidecar:
+class Sidecar(NamedTuple):
     """A whole entry's vector as it lies beside the entry.
 
     Attributes:
@@ -226,8 +223,7 @@ class Store(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedPassage:
+class IndexedPassage(NamedTuple):
     """A passage as an index keeps it.
 
     Attributes:
@@ -242,8 +238,7 @@ class IndexedPassage:
     terms: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedEntry:
+class IndexedEntry(NamedTuple):
     """An entry as an index keeps it: everything a search needs but the text.
 
     Attributes:
@@ -268,8 +263,7 @@ class IndexedEntry:
     annotates: tuple[EntryId, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """One page of the entries that pass a filter.
 
     Attributes:
@@ -281,8 +275,7 @@ class Selection:
     ids: tuple[EntryId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class QueryVector:
+class QueryVector(NamedTuple):
     """A query's vector with what an engine needs to compare it.
 
     Attributes:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from agent_journal.errors import InvalidDateError, InvalidFieldError
 from agent_journal.model import (
@@ -113,8 +114,7 @@ class Query:
         set_field(self, "offset", max(self.offset, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(NamedTuple):
     """A query's filters in the form that engines compare: case-folded, instants resolved.
 
     Attributes:

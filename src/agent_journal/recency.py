@@ -6,9 +6,8 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_journal.model import to_milliseconds
 
@@ -21,8 +20,7 @@ BONUS_MAX = 0.5
 _DAY_MS = 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Recency:
+class Recency(NamedTuple):
     """What an entry's age is worth at one moment: half as much after each half-life.
 
     Attributes:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_journal import passages, words
 from agent_journal.errors import (
@@ -50,8 +49,7 @@ _SAME_COSINE = 0.999  # the same text on another machine differs by rounding alo
 _log = logging.getLogger("agent_journal")
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """What catching up found: numbers of entries."""
 
     added: int = 0
@@ -330,8 +328,7 @@ def _is_same(one: Sidecar, other: Sidecar) -> bool:
     return bool(a @ b > _SAME_COSINE * np.linalg.norm(a) * np.linalg.norm(b))
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(NamedTuple):
     """An entry to embed.
 
     Attributes:

@@ -315,8 +315,8 @@ def _updated(old: _Kept | None, entry: IndexedEntry) -> _Kept | None:
         return _Kept(entry, to_milliseconds(entry.created), entry.passages, counts)
     if old.entry.version == entry.version:
         return old
-    beside = replace(
-        old.entry, version=entry.version, sidecar=entry.sidecar, problems=entry.problems
+    beside = old.entry._replace(
+        version=entry.version, sidecar=entry.sidecar, problems=entry.problems
     )
     return replace(old, entry=beside)
 

@@ -18,9 +18,8 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from agent_journal.engines.placing import opened, reason_of
 from agent_journal.errors import JournalUnavailableError
@@ -50,19 +49,17 @@ _SeenSidecar: TypeAlias = tuple[int, int, int, str]
 """A sidecar's inode, its mtime and size (0 until they were looked at), and its version."""
 
 
-@dataclass(slots=True)
-class _Files:
+class _Files(NamedTuple):
     """Regular files by stem; everything else that has such a name, by name, with what it is."""
 
-    entries: dict[str, _Seen] = field(default_factory=dict)
-    sidecars: dict[str, _SeenSidecar] = field(default_factory=dict)
-    others: dict[str, str] = field(default_factory=dict)
-    fresh: list[str] = field(default_factory=list)
+    entries: dict[str, _Seen]
+    sidecars: dict[str, _SeenSidecar]
+    others: dict[str, str]
+    fresh: list[str]
     """The stems of files that were looked at and had changed, or were new."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
+class _Scan(NamedTuple):
     folder: tuple[int, int]
     modified_ns: int
     began_ns: int
@@ -72,7 +69,7 @@ class _Scan:
     listing: Listing
 
 
-_NOTHING = _Scan((-1, -1), 0, 0, -RECHECK_S, 0.0, _Files(), Listing({}))
+_NOTHING = _Scan((-1, -1), 0, 0, -RECHECK_S, 0.0, _Files({}, {}, {}, []), Listing({}))
 
 
 class Scanner:
@@ -169,7 +166,7 @@ def _look(folder: int, known: _Files, *, recheck: bool, is_first: bool) -> _File
 
     The loop is written out: at 10,000 entries a function call for each is what a search can feel.
     """
-    files = _Files()
+    files = _Files({}, {}, {}, [])
     entry, sidecar = -len(ENTRY_SUFFIX), -len(SIDECAR_SUFFIX)
     entries_before, entries, fresh = known.entries, files.entries, files.fresh
     beside: list[os.DirEntry[str]] = []

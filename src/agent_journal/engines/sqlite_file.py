@@ -15,9 +15,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from agent_journal.engines.locking import locked
 from agent_journal.errors import IndexUnavailableError
@@ -55,8 +54,7 @@ class DamagedError(Exception):
 _FAILURES = (sqlite3.Error, DamagedError, UnicodeDecodeError)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """What is expected in the file.
 
     Attributes:
@@ -72,8 +70,7 @@ class Layout:
     prepare: Callable[[sqlite3.Connection], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(NamedTuple):
     """A connection with the file it was opened on, and the pool's age at that time."""
 
     connection: sqlite3.Connection

@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from agent_journal.models.catalogue import ModelDescription, ModelFile
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(NamedTuple):
     """The folders in which models may be.
 
     Attributes:
@@ -66,8 +64,7 @@ def places(environ: Mapping[str, str], *, own: Path, cache_dir: Path | None, hom
     return Places(cache_dir or own, tuple(others), tuple(hubs), own / "prepared")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What was found of a model.
 
     Attributes:

@@ -6,8 +6,7 @@ All that comes from entries passes through `framing` here, so that none can act 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_journal.faces.cli.shapes import path_of
 from agent_journal.faces.framing import counted, escape_controls, exact_line, one_line, rule
@@ -61,8 +60,7 @@ Segment = tuple[str, str]
 """A text and its style, such as ``bold`` or ``dim``; no style is the empty string."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of output, wrapped on a terminal.
 
     Attributes:
