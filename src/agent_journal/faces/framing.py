@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from functools import cache
 
 _NEVER_SHOWN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and newline, DEL, C1: terminals obey them
@@ -33,7 +34,7 @@ _NEEDED = "|".join(
         f"(?<=\U0001f3f4)(?:{_FLAGS})",
     )
 )
-_HIDDEN = re.compile(f"(?P<needed>{_NEEDED})|[{_NEVER_SHOWN}{_UNSEEN}]")
+_PLAIN_BORDERS = str.maketrans("", "", "\t\n")
 _REACH = 2
 """So many characters before one decide whether it is kept."""
 
@@ -51,9 +52,14 @@ def escape_controls(text: str) -> str:
     seen, where no script and no emoji needs it: in runs, which can spell a text of their own, and
     after ASCII, where it only splits words. Nothing else is changed, backslashes neither.
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.translate(_PLAIN_BORDERS).isprintable():
         return text
-    return _HIDDEN.sub(lambda found: found["needed"] or _spelled(ord(found[0])), text)
+    return _hidden().sub(lambda found: found["needed"] or _spelled(ord(found[0])), text)
+
+
+@cache
+def _hidden() -> re.Pattern[str]:
+    return re.compile(f"(?P<needed>{_NEEDED})|[{_NEVER_SHOWN}{_UNSEEN}]")
 
 
 def one_line(text: str, limit: int | None = None) -> str:
