@@ -17,7 +17,7 @@ import numpy as np
 
 from agent_journal.engines.sqlite_facts import holders
 from agent_journal.engines.sqlite_file import DamagedError
-from agent_journal.engines.sqlite_tables import State, encode_term, require, unpack
+from agent_journal.engines.sqlite_tables import State, encode_term, require_columns, unpack
 from agent_journal.engines.sqlite_vectors import among
 from agent_journal.evidence import EvidenceArrays
 
@@ -161,10 +161,8 @@ def _grown(connection: sqlite3.Connection, known: _Known) -> _Known:
     entries = connection.execute(
         "SELECT key, created, id, title_key FROM entries WHERE key > ? ORDER BY key", (last,)
     ).fetchall()
-    for row in passages:
-        require(row, int, int, int, int, int)
-    for row in entries:
-        require(row, int, int, bytes, bytes)
+    require_columns(passages, int, int, int, int, int)
+    require_columns(entries, int, int, bytes, bytes)
     return _Known(
         _appended(known.passages, passages),
         _appended(known.entries, [row[:2] for row in entries]),
@@ -182,7 +180,8 @@ def _with_texts(known: NDArray[np.object_], blobs: Sequence[bytes]) -> NDArray[n
 def _appended(columns: Integers, rows: Sequence[tuple[int, ...]]) -> Integers:
     if not rows:
         return columns
-    return np.ascontiguousarray(np.concatenate([columns, np.array(rows, np.int64).T], axis=1))
+    flat = np.fromiter(itertools.chain.from_iterable(rows), np.int64)
+    return np.ascontiguousarray(np.concatenate([columns, flat.reshape(len(rows), -1).T], axis=1))
 
 
 def _rows(known: Integers, keys: Integers) -> Integers:

@@ -10,11 +10,10 @@ import sqlite3
 import threading
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agent_journal.engines.sqlite_file import DamagedError
-from agent_journal.engines.sqlite_tables import pack, require
+from agent_journal.engines.sqlite_tables import pack, require_columns
 from agent_journal.ports import QueryVector
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ _ORDER = " ORDER BY key"
 _FEW = 4  # rows of a slot that are compared column by column
 
 
-@dataclass(frozen=True, slots=True)
-class Dense:
+class Dense(NamedTuple):
     """What vectors say of a query.
 
     Attributes:
@@ -53,12 +51,18 @@ class Dense:
     cosine_deviation: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Where a matrix comes from: one embedder's passages, or one model's sidecars."""
+class _Source(NamedTuple):
+    """Where a matrix comes from: one embedder's passages, or one model's sidecars.
+
+    Attributes:
+        added: selects all beyond a key, in order.
+        present: selects the keys.
+        size: selects how many bytes all vectors have.
+    """
 
     added: str
     present: str
+    size: str
     parameters: tuple[object, ...]
 
     @property
@@ -70,7 +74,11 @@ class _Source:
         """Return the part of it that is of some entries."""
         which = f" AND entry IN ({', '.join(map(str, entries))})"
         added, order = self.added.split(_ORDER)
-        return replace(self, added=f"{added}{which}{_ORDER}{order}", present=self.present + which)
+        return self._replace(
+            added=f"{added}{which}{_ORDER}{order}",
+            present=self.present + which,
+            size=self.size + which,
+        )
 
 
 class VectorCache:
@@ -155,6 +163,7 @@ def _passages(identity: str) -> _Source:
         added="SELECT key, entry, first_passage, matrix, counts FROM vectors "  # noqa: S608 - constants
         f"WHERE +embedder = {embedder} AND key > ?{_ORDER}",
         present=f"SELECT key FROM vectors WHERE embedder = {embedder}",  # noqa: S608 - constants
+        size=f"SELECT sum(length(matrix)) FROM vectors WHERE +embedder = {embedder}",  # noqa: S608 - as above
         parameters=(pack(identity),),
     )
 
@@ -165,12 +174,12 @@ def _sidecars(model: str, dimension: int) -> _Source:
         added=f"SELECT key, entry, {_NO_PASSAGE}, vector, x'' FROM sidecars "  # noqa: S608 - constants
         f"WHERE +model = ? AND +dimension = ? AND key > ?{_ORDER}",
         present="SELECT key FROM sidecars WHERE +model = ? AND +dimension = ?",
+        size="SELECT sum(length(vector)) FROM sidecars WHERE +model = ? AND +dimension = ?",
         parameters=(pack(model), dimension),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
+class _View(NamedTuple):
     """A matrix as it was at one moment; a slot is the rows of an entry, or its sidecar's.
 
     Attributes:
@@ -189,7 +198,7 @@ class _View:
 
     def without(self, slots: NDArray[np.bool_]) -> _View:
         """Return the view with fewer slots alive."""
-        return replace(self, alive=self.alive & ~slots)
+        return self._replace(alive=self.alive & ~slots)
 
     def compare(
         self,
@@ -300,6 +309,9 @@ class _Growing:
         import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
         last = int(self._slots[0, -1]) if self._slots.shape[1] else 0
+        if not self._rows:
+            (size,) = connection.execute(source.size, source.parameters).fetchone()
+            self._make_room(int(size or 0) // (self._dimension * _FLOAT_BYTES))
         cursor = connection.execute(source.added, (*source.parameters, last))
         added: list[tuple[int, int, int, int]] = []
         while rows := cursor.fetchmany(_FETCH):
@@ -325,29 +337,27 @@ class _Growing:
 
     def _append(self, rows: list[tuple[Any, ...]]) -> list[tuple[int, int, int, int]]:
         """Copy the rows' blobs to the end; return (key, entry, first row, first passage) each."""
-        import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
-
         width = self._dimension * _FLOAT_BYTES
-        for row in rows:
-            require(row, int, int, int, bytes, bytes)
-            if len(row[3]) % width or not row[3]:
-                raise DamagedError("a vector has a wrong length")
-        blob = b"".join(row[3] for row in rows)
-        block = np.frombuffer(blob, np.float32).reshape(-1, self._dimension)
-        end = self._rows + len(block)
+        require_columns(rows, int, int, int, bytes, bytes)
+        lengths = [len(row[3]) // width for row in rows]
+        if not all(lengths) or any(len(row[3]) % width for row in rows):
+            raise DamagedError("a vector has a wrong length")
+        end = self._rows + sum(lengths)
         if end > len(self._matrix):
-            room = max(end, 2 * len(self._matrix))
-            self._matrix = _grown(self._matrix, (room, self._dimension), self._rows)
-            self._ordinals = _grown(self._ordinals, (room,), self._rows)
-        self._matrix[self._rows : end] = block
-        self._ordinals[self._rows : end] = _ordinals(
-            [len(row[3]) // width for row in rows], [row[4] for row in rows]
-        )
+            self._make_room(max(end, 2 * len(self._matrix)))
+        self._ordinals[self._rows : end] = _ordinals(lengths, [row[4] for row in rows])
+        target = self._matrix.data.cast("B")
         slots: list[tuple[int, int, int, int]] = []
-        for key, entry, first_passage, matrix, _ in rows:
+        for (key, entry, first_passage, blob, _), length in zip(rows, lengths, strict=True):
+            start = self._rows * width
+            target[start : start + len(blob)] = blob
             slots.append((key, entry, self._rows, first_passage))
-            self._rows += len(matrix) // width
+            self._rows += length
         return slots
+
+    def _make_room(self, rows: int) -> None:
+        self._matrix = _grown(self._matrix, (rows, self._dimension), self._rows)
+        self._ordinals = _grown(self._ordinals, (rows,), self._rows)
 
 
 def _grown(old: NDArray[_Number], shape: tuple[int, ...], kept: int) -> NDArray[_Number]:
