@@ -147,6 +147,18 @@ def unit(*vector: tuple[int, ...]) -> Any:  # noqa: ANN401 - an array of one or 
     return matrix[0] if len(vector) == 1 else matrix
 
 
+class Cosine(float):
+    """A number that equals what other roundings of the same sum give; rounded, they may differ."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether the difference is one of rounding."""
+        return isinstance(other, float) and abs(self - other) < 1e-5
+
+    __hash__ = float.__hash__
+
+
 def told(found: Evidence | EvidenceArrays) -> tuple[object, ...]:
     """Return everything that evidence says, without its keys."""
     evidence = found.plain()
@@ -163,13 +175,13 @@ def told(found: Evidence | EvidenceArrays) -> tuple[object, ...]:
         sorted(place(passage) for passage in evidence.passages),
         sorted(evidence.entries.values()),
         sorted(
-            (evidence.entries[key], round(cosine, 5), place(passage))
+            (evidence.entries[key], Cosine(cosine), place(passage))
             for key, (cosine, passage) in evidence.nearest.items()
         ),
         evidence.compared,
         sorted(evidence.entries[key] for key in evidence.phrased),
-        round(evidence.cosine_mean, 5),
-        round(evidence.cosine_deviation, 5),
+        Cosine(evidence.cosine_mean),
+        Cosine(evidence.cosine_deviation),
     )
 
 
