@@ -163,5 +163,6 @@ def _snippet(entry: Entry, start: int, end: int, terms: Collection[str]) -> tupl
     """Return the part of a passage that shows best why it was found, and its offset."""
     end = min(end or len(entry.body), len(entry.body))
     start = min(start, end)
-    focus = start + words.locate(entry.body[start:end], terms)
+    is_cut = end - start > SNIPPET_WIDTH  # else all of it is shown, wherever the terms stand
+    focus = start + words.locate(entry.body[start:end], terms) if is_cut else start
     return passages.excerpt(entry.body, start, end, focus=focus, width=SNIPPET_WIDTH)
