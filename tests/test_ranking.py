@@ -485,7 +485,9 @@ _KEYS = st.builds(lambda words: f" {' '.join(words)} " if words else "", _KEY_WO
 def test_touched_titles_are_those_that_touch(query: str, keys: list[str]) -> None:
     """However many words a query has, the quick way finds what asking of each title would."""
     expected = {row for row, key in enumerate(keys) if ranking.titles_touch(query, key)}
-    assert set(ranking._touched(query, keys)) == expected
+    entries = {at: EntryFacts(EntryId(f"e{at}"), 0, key) for at, key in enumerate(keys)}
+    evidence = EvidenceArrays.of(Evidence(len(keys), 0.0, (), [], {}, entries))
+    assert set(ranking._touched(query, evidence)) == expected
 
 
 @given(

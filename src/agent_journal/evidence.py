@@ -107,6 +107,8 @@ class EvidenceArrays(NamedTuple):
         owners, starts, ends, lengths: for each passage, its entry's row and its `PassageFacts`;
             the passages of an entry stand together, in their order, entries by row.
         ids, created, title_keys: for each entry, its `EntryFacts`.
+        title_hashes, title_lengths: `hash` and `len` of each title key, which tell in one step of
+            nearly all titles that they have nothing to do with a query.
         near_entries, cosines, near_passages: for each nearest entry its row, its best cosine, and
             the row of the passage that has it; -1 when no passage has.
         compared, cosine_mean, cosine_deviation: as `Evidence` has them.
@@ -126,6 +128,8 @@ class EvidenceArrays(NamedTuple):
     ids: Sequence[EntryId] | NDArray[np.object_]
     created: Integers
     title_keys: Sequence[str] | NDArray[np.object_]
+    title_hashes: Integers
+    title_lengths: Integers
     near_entries: Integers
     cosines: Floats
     near_passages: Integers
@@ -167,6 +171,8 @@ class EvidenceArrays(NamedTuple):
             ids=[one.id for one in facts],
             created=column([one.created for one in facts]),
             title_keys=[one.title_key for one in facts],
+            title_hashes=column([hash(one.title_key) for one in facts]),
+            title_lengths=column([len(one.title_key) for one in facts]),
             near_entries=column([entry_rows[key] for key in nearest]),
             cosines=np.array([cosine for cosine, _ in nearest.values()], np.float64),
             near_passages=column([passage_rows[passage] for _, passage in nearest.values()]),

@@ -211,7 +211,7 @@ def _rank_by_all(
         holding = evidence.posting_passages[evidence.posting_terms == number]
         lifted[evidence.owners[holding]] = True
     touching = np.zeros(len(ids), np.bool_)
-    touching[_touched(query_key, evidence.title_keys)] = True
+    touching[_touched(query_key, evidence)] = True
 
     def scores_of(strengths: Floats) -> Floats:
         squared = strengths**2
@@ -284,27 +284,24 @@ def _best_first(
     return order
 
 
-def _touched(query_key: str, title_keys: Sequence[str] | NDArray[np.object_]) -> list[int]:
+def _touched(query_key: str, evidence: EvidenceArrays) -> list[int]:
     """Return the rows of the titles that `titles_touch` a query, without asking it of each."""
-    words = query_key.split()
+    import numpy as np  # noqa: PLC0415 - slow, and there whenever vectors are
+
+    words, keys = query_key.split(), evidence.title_keys
     if not words:
         return []
+    longer = np.flatnonzero(evidence.title_lengths >= len(query_key))
     if len(words) > _SPANNED_WORDS:
-        touched = [row for row, key in enumerate(title_keys) if key in query_key]
+        shorter = np.flatnonzero(evidence.title_lengths <= len(query_key))
+        held = [row for row in shorter.tolist() if keys[row] in query_key]
     else:
         ends = range(1, len(words) + 1)
         spans = {f" {' '.join(words[at:end])} " for end in ends for at in range(end)}
-        touched = [row for row, key in enumerate(title_keys) if key in spans]
-    # What holds the query is found at once in one text of all titles.
-    whole = "\n".join(title_keys)
-    row = counted = 0
-    at = whole.find(query_key)
-    while at >= 0:
-        row += whole.count("\n", counted, at)
-        touched.append(row)
-        counted = whole.find("\n", at)
-        at = whole.find(query_key, counted) if counted >= 0 else -1
-    return [row for row in touched if titles_touch(query_key, title_keys[row])]
+        hashes = np.array([*map(hash, spans)], np.int64)
+        held = np.flatnonzero(np.isin(evidence.title_hashes, hashes)).tolist()
+    holding = [row for row in longer.tolist() if query_key in keys[row]]
+    return [row for row in {*held, *holding} if titles_touch(query_key, keys[row])]
 
 
 def _judged(reasons: Reasons, baseline: Baseline | None = None) -> Reasons:

@@ -214,13 +214,13 @@ class _View(NamedTuple):
             nothing = np.empty(0, np.int64)
             return nothing, np.empty(0, np.float64), nothing, np.empty(0, np.float64)
         cosines: Vector = np.clip(self.matrix @ vector.vector, -1.0, 1.0)
-        greatest, rows = self.spans.greatest(cosines)
+        greatest = self.spans.greatest(cosines)
         best = greatest.astype(np.float64)
         near = selected & ((best >= vector.floor) | among(self.entries, wanted))
         slots = np.flatnonzero(near)
         passages = np.full(len(slots), _NO_PASSAGE)
         if self.first_passages[0] != _NO_PASSAGE:
-            ordinals = self.ordinals[rows[slots]]
+            ordinals = self.ordinals[self.spans.places(cosines, greatest, slots)]
             of_passages = ordinals != _NO_PASSAGE
             passages[of_passages] = (self.first_passages[slots] + ordinals)[of_passages]
         return self.entries[slots], best[slots], passages, best[selected]
@@ -250,36 +250,41 @@ class _Spans:
         import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
         self._firsts = firsts
-        lengths = np.diff(firsts, append=count)
-        self._columns = [np.flatnonzero(lengths > nth) for nth in range(1, _FEW)]
+        self._lengths = lengths = np.diff(firsts, append=count)
+        self._columns = [
+            (slots, firsts[slots] + nth)
+            for nth in range(1, _FEW)
+            for slots in (np.flatnonzero(lengths > nth),)
+        ]
         self._long = np.flatnonzero(lengths > _FEW)
         own = lengths[self._long]
         self._starts = np.cumsum(own) - own
-        self._slots = np.repeat(np.arange(len(own)), own)
-        within = np.arange(len(self._slots)) - self._starts[self._slots]
-        self._rows = firsts[self._long][self._slots] + within
+        within = np.arange(own.sum()) - np.repeat(self._starts, own)
+        self._rows = np.repeat(firsts[self._long], own) + within
 
-    def greatest(self, numbers: Vector) -> tuple[Vector, Integers]:
-        """Return each slot's greatest of some numbers, one for each row, and the row it is in.
-
-        Of equal ones the first counts.
-        """
+    def greatest(self, numbers: Vector) -> Vector:
+        """Return each slot's greatest of some numbers, one for each row."""
         import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
 
-        best, rows = numbers[self._firsts], self._firsts.copy()
-        for nth, slots in enumerate(self._columns, start=1):
-            others = numbers[self._firsts[slots] + nth]
-            better = others > best[slots]
-            improved = slots[better]
-            best[improved] = others[better]
-            rows[improved] = self._firsts[improved] + nth
+        best = numbers[self._firsts]
+        for slots, rows in self._columns:
+            best[slots] = np.maximum(best[slots], numbers[rows])
         if len(self._long):
-            own = numbers[self._rows]
-            peaks = np.maximum.reduceat(own, self._starts)
-            at = np.flatnonzero(own == peaks[self._slots])[::-1]
-            best[self._long] = peaks
-            rows[self._long[self._slots[at]]] = self._rows[at]  # the first is written last
-        return best, rows
+            best[self._long] = np.maximum.reduceat(numbers[self._rows], self._starts)
+        return best
+
+    def places(self, numbers: Vector, best: Vector, slots: Integers) -> Integers:
+        """Return, for some slots, the first row that has the greatest number of its slot."""
+        import numpy as np  # noqa: PLC0415 - slow, and needed for vectors only
+
+        rows = self._firsts[slots]
+        missing, nth = np.flatnonzero(numbers[rows] != best[slots]), 0
+        while len(missing):
+            nth += 1
+            missing = missing[self._lengths[slots[missing]] > nth]  # damaged numbers equal nothing
+            rows[missing] += 1
+            missing = missing[numbers[rows[missing]] != best[slots[missing]]]
+        return rows
 
 
 class _Growing:
