@@ -300,7 +300,9 @@ def _touched(query_key: str, evidence: EvidenceArrays) -> list[int]:
         spans = {f" {' '.join(words[at:end])} " for end in ends for at in range(end)}
         hashes = np.array([*map(hash, spans)], np.int64)
         held = np.flatnonzero(np.isin(evidence.title_hashes, hashes)).tolist()
-    holding = [row for row in longer.tolist() if query_key in keys[row]]
+    holding: list[int] = []
+    if query_key in "\n".join(np.asarray(keys, np.object_)[longer].tolist()):  # it hardly ever is
+        holding = [row for row in longer.tolist() if query_key in keys[row]]
     return [row for row in {*held, *holding} if titles_touch(query_key, keys[row])]
 
 
