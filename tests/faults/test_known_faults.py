@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import patch
 
 import pytest
 from tests.proven import Trials
@@ -16,7 +18,7 @@ from agent_journal.engines.hashing import HashingEmbedder
 from agent_journal.engines.loading import BackgroundLoader
 from agent_journal.engines.sqlite import SqliteIndex
 from agent_journal.journal import Journal
-from agent_journal.model import Draft
+from agent_journal.model import Draft, Provenance
 from agent_journal.query import Query
 
 OPAQUE = [
@@ -119,3 +121,30 @@ def test_nothing_is_too_alike_to_be_kept(journal: Journal, trials: Trials) -> No
     lost = len(set(ids) - {entry.id for entry in found})
     trials.report("entries that are nearly the same", tried=76, acknowledged=len(ids), lost=lost)
     assert sorted(entry.body for entry in found) == sorted([*texts, texts[0]])
+
+
+@pytest.mark.parametrize(
+    "count", [300, pytest.param(100_000, marks=[pytest.mark.prove, pytest.mark.timeout(3_600)])]
+)
+def test_the_one_entry_of_a_small_project_is_found_among_all(
+    tmp_path: Path, journal: Journal, count: int
+) -> None:
+    """Filters come before everything that is cut off: even if all others answer better."""
+    store = FileStore(tmp_path / "journal")
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    elsewhere = Provenance(project="/large")
+    with patch("agent_journal.engines.placing.flush"):  # they are made, not kept
+        one = store.append(
+            Draft("A pool", "exhausted", ("rare",), Provenance(project="/small"), begun)
+        )
+        for number in range(count):
+            created = begun + timedelta(seconds=number + 1)
+            store.append(Draft("Connection pool", "exhausted", (), elsewhere, created))
+    while journal.work_backlog(wait_s=60):
+        pass
+    for text in ("connection pool exhausted", "depleted pools", ""):
+        for chosen in (Query(text, project="small"), Query(text, tags=("rare",))):
+            page = journal.search(chosen, wait_s=60)
+            assert [hit.entry.id for hit in page.hits] == [one.id], chosen
+            assert page.total == 1
+            assert page.mode == "hybrid" if text else not page.backlog
