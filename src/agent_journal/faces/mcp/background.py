@@ -13,6 +13,9 @@ from agent_journal.journal import Journal
 
 _MODEL_WAIT_S = 60.0  # it takes about a second; a busy machine much longer
 _BETWEEN_RETURNS_S = 60.0
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # as malloc.h numbers them
+_MAPPED_BYTES = 4 * 1024 * 1024  # a search's arrays stay below at 100,000 entries
+_HEAPS = 2
 _log = logging.getLogger("agent_journal")
 
 
@@ -81,6 +84,7 @@ class BackgroundJournal:
         return True
 
     def _run(self) -> None:
+        bound_memory()
         while True:
             is_woken = self._work.wait(self._until_return_s())
             if self._stop.is_set():
@@ -120,6 +124,21 @@ class BackgroundJournal:
         if message != self._said:
             _log.warning(message)
         self._said = message
+
+
+def bound_memory() -> None:
+    """Keep glibc from holding on to much of what was freed.
+
+    Each thread that frees gets a heap of its own, and after a large block was freed once, such
+    blocks are taken from these heaps, which are never given back whole: a server that had written
+    2,000 entries held 26 MB more for it, of 300.
+    """
+    import ctypes  # noqa: PLC0415 - 15 ms that the start need not wait for
+
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+        library.mallopt(_M_ARENA_MAX, _HEAPS)
 
 
 def return_memory() -> None:
