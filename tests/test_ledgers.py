@@ -209,6 +209,18 @@ class TestWhoseLedger:
         assert sorted(len(lines(path)) for path in ledger_files(folder)) == [1, 3]
         assert store.audit() == []
 
+    @pytest.mark.parametrize("damage", [bytes(195), b"[]\n", b'{"machine": "x"'])
+    def test_a_damaged_memory_is_told_and_mended_by_the_next_write(
+        self, store: FileStore, memory: Path, damage: bytes
+    ) -> None:
+        """Without it nobody would notice that a ledger has lost its end."""
+        store.append(DRAFT)
+        memory.write_bytes(damage)
+        (problem,) = store.audit()
+        assert (problem.path, "is damaged" in problem.reason) == (str(memory), True)
+        store.append(DRAFT)
+        assert store.audit() == []
+
     @pytest.mark.parametrize("loss", ["line", "all lines", "file", "folder"])
     def test_a_ledger_that_lost_its_end_is_not_gone_on_with(
         self, store: FileStore, folder: Path, loss: str

@@ -222,7 +222,11 @@ class Ledgers:
             problems.append(Problem(printable(self._memory), reason))
             return []
         try:
-            return _all_memories(descriptor)
+            found = _all_memories(descriptor)
+            if not found and os.fstat(descriptor).st_size:
+                reason = "it is damaged, so no ledger's end can be checked; the next write mends it"
+                problems.append(Problem(printable(self._memory), reason))
+            return found
         finally:
             os.close(descriptor)
 
