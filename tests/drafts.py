@@ -17,6 +17,8 @@ TRAPS = [
 ]  # fmt: skip
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 TEXT = st.one_of(st.sampled_from(TRAPS), st.text(CHARACTERS, max_size=30))
+# Joined, since st.text merges what it is given into one set of characters, without their weights.
+LINES = st.lists(st.one_of(CHARACTERS, st.sampled_from("\n-# ")), max_size=200).map("".join)
 TITLES = TEXT.filter(lambda text: text.strip() != "")
 SCALARS = st.one_of(
     TEXT, st.booleans(), st.none(), st.integers(), st.floats(allow_nan=False, allow_infinity=True)
@@ -32,7 +34,7 @@ KEYS = st.one_of(TEXT, st.text("kl", min_size=1020, max_size=1030)).filter(
 DRAFTS = st.builds(
     Draft,
     title=TITLES,
-    body=st.one_of(TEXT, st.text(st.one_of(CHARACTERS, st.sampled_from("\n-# ")), max_size=200)),
+    body=st.one_of(TEXT, LINES),
     tags=st.lists(TEXT, max_size=5),
     provenance=st.builds(Provenance, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT),
     created=st.none(),

@@ -28,7 +28,11 @@ UNSEEN = {chr(code) for code in (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 
     chr(code) for first, last in ((0x180B, 0x1810), (0xFE00, 0xFE10), (0xE0100, 0xE01F0))
     for code in range(first, last)
 }  # fmt: skip
-TEXTS = st.text(st.one_of(ANY, HOSTILE), max_size=200)
+# Joined, since st.text merges what it is given into one set of characters, without their weights.
+TEXTS = st.lists(st.one_of(ANY, HOSTILE), max_size=200).map("".join)
+ORDINARY = st.characters(exclude_categories=["Cc", "Cn", "Cs", "Cf"]).filter(
+    lambda character: character not in UNSEEN
+)
 
 
 @given(TEXTS)
@@ -46,13 +50,7 @@ def test_escaping_twice_is_escaping_once(text: str) -> None:
     assert escape_controls(escape_controls(text)) == escape_controls(text)
 
 
-@given(
-    st.text(
-        st.characters(
-            exclude_categories=["Cc", "Cn", "Cs", "Cf"], include_characters="\t\n\\"
-        ).filter(lambda character: character not in UNSEEN)
-    )
-)
+@given(st.lists(st.one_of(ORDINARY, st.sampled_from("\t\n\\x"))).map("".join))
 def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
     """Text without control characters doesn't change by a byte, backslashes neither."""
     assert escape_controls(text) == text
@@ -74,6 +72,29 @@ def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
 def test_escapes_are_spelled_as_in_source_code(text: str, shown: str) -> None:
     """Two, four or eight hexadecimal digits; marks that ordinary text needs are left alone."""
     assert escape_controls(text) == shown
+
+
+NEVER_SHOWN = [
+    *(("\x00", "\x08"), ("\x0b", "\x1f"), ("\x7f", "\x9f")),
+    *(("\u202a", "\u202e"), ("\u2066", "\u2069")),
+    *(("\U000e0000", "\U000e00ff"), ("\U000e01f0", "\U000e0fff")),
+    *((one, one) for one in "\u115f\u1160\u17b4\u17b5\u3164\uffa0"),
+    *(("\u2061", "\u2065"), ("\u206a", "\u206f"), ("\ufeff", "\ufeff"), ("\ufff0", "\ufffb")),
+    *(("\U0001bca0", "\U0001bca3"), ("\U0001d173", "\U0001d17a")),
+    ("\ud800", "\udfff"),
+]
+
+
+@pytest.mark.parametrize("ends", NEVER_SHOWN, ids=ascii)
+def test_what_acts_or_hides_is_spelled_out_wherever_it_stands(ends: tuple[str, str]) -> None:
+    """Every character of each range: after nothing, a letter of any script, a sign, another one."""
+    first, last = map(ord, ends)
+    for odd in map(chr, range(first, last + 1)):
+        digits = next(width for width in (2, 4, 8) if ord(odd) < 16**width)
+        spelled = f"\\{'xuU'[digits // 4]}{ord(odd):0{digits}x}"
+        for before in ("", "a", "1", "é", "漢", "😀", "🏴", "\n"):
+            assert escape_controls(f"{before}{odd}b") == f"{before}{spelled}b"
+        assert escape_controls(odd + odd) == spelled + spelled
 
 
 @given(TEXTS)

@@ -12,9 +12,10 @@ from agent_journal.frontmatter import line
 from agent_journal.nodes import Node
 
 KEYS = st.sampled_from(["title", "created", "tags", "no", "y", "nothing", "Title", "a-b", "x1"])
-STRINGS = st.text(
+# Joined, since st.text merges what it is given into one set of characters, without their weights.
+STRINGS = st.lists(
     st.characters(codec="utf-8") | st.sampled_from('"\\,:[]{}#-\n\t\0\x85\u2028\ufeff'), max_size=8
-)
+).map("".join)
 OWN = st.lists(
     st.builds(line, KEYS, STRINGS | st.lists(STRINGS, max_size=3)), min_size=1, max_size=4
 )
