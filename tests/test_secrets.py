@@ -77,6 +77,29 @@ QUOTATIONS: dict[str, Callable[[str], str]] = {
     "on one line": lambda block: block.replace("\n", ""),
     "spaced": lambda block: block.replace("\n", "\n\n"),
     "with a header": lambda block: block.replace("\n", "\nProc-Type: 4,ENCRYPTED\n\n", 1),
+    "with headers on one line": lambda block: block.replace(
+        "\n", " Proc-Type: 4,ENCRYPTED DEK-Info: AES-128-CBC,0F1E2D3C4B5A69788796A5B4C3D2E1F0 ", 1
+    ).replace("\n", " "),
+    "armoured": lambda block: "\n=aB3d\n---".join(
+        block.replace("\n", "\nVersion: GnuPG v2\nComment: of Jane's\n\n", 1).rsplit("\n---", 1)
+    ),
+    "spaced on one line": lambda block: block.replace("\n", " "),
+    "listed": lambda block: block.replace("\n", '",\n  "'),
+    "marked up": lambda block: block.replace("\n", "<br/>"),
+    "numbered": lambda block: "".join(
+        f"{number:3}\t{line}\n" if number else line + "\n"
+        for number, line in enumerate(block.splitlines())
+    ).rstrip("\n"),
+    "logged": lambda block: block.replace("\n", "\n2026-01-31 18:00:00,123 INFO app: "),
+    "narrow": lambda block: "\n".join(
+        line[at : at + 24] if "-----" not in line else line
+        for line in block.splitlines()
+        for at in range(0, len(line) if "-----" not in line else 1, 24)
+    ),
+    "with a gap": lambda block: "\n".join(
+        "[...]" if number in (3, 6) else line for number, line in enumerate(block.split("\n"))
+    ),
+    "with a gap that is told": lambda block: block.replace("\n", "\n<snip>\n", 3),
 }
 
 
@@ -221,6 +244,21 @@ class TestKeyBlocks:
         cut = self.BLOCK[: len(self.BLOCK) // 2]
         assert mask(cut) == ("[masked:private-key]", {"private-key": 1})
 
+    def test_words_between_lines_of_a_key_stay(self) -> None:
+        """What is no part of it, though it stands between its marks."""
+        begin, *lines, end = self.BLOCK.splitlines()
+        words = "Here some are left out, since\nnobody needs them all."
+        text = "\n".join([begin, *lines[:3], words, *lines[3:], end])
+        assert mask(text)[0] == f"[masked:private-key]\n{words}\n[masked:private-key]"
+        text = f"It begins with {begin}, and then:\n" + "\n".join([*lines, end])
+        assert mask(text)[0] == f"It begins with {begin}, and then:\n[masked:private-key]"
+
+    @pytest.mark.parametrize("word", ["fixed", "v2", "Deploy2Prod", "x86_64", "deadbeefcafe1234"])
+    def test_a_word_after_one_without_an_end_stays(self, word: str) -> None:
+        """On a line of its own it is no rest of a key, though it is of the same characters."""
+        cut = "\n".join(self.BLOCK.splitlines()[:5])
+        assert mask(f"{cut}\n{word}\nand more")[0] == f"[masked:private-key]\n{word}\nand more"
+
     def test_two_blocks_are_two(self) -> None:
         """What stands between them stays, and so does a certificate."""
         certificate = SPARED[[text.startswith("-----BEGIN CERT") for text in SPARED].index(True)]
@@ -337,6 +375,10 @@ HOSTILE = {
     "escaped lines": "\\n",
     "lines": "\n",
     "blanks": " ",
+    "marks of keys around lines": "-----BEGIN PRIVATE KEY-----\n"
+    + "Words\n" * 900
+    + "-----END PRIVATE KEY-----",
+    "punctuation in a block": "-----BEGIN PRIVATE KEY-----" + "+ a, " * 9000,
     "nothing to be seen": "\u200b",
     "colours": "\x1b[0",
     "one letter": "a",

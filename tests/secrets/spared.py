@@ -61,6 +61,31 @@ SPARED = (
     "npm_" + "a1B2c3D4e5" * 3 + "a1B2c3",
     "My-Namespace_For_Things1.Handle.of-the-2nd-Kind_of-Things-in-v3",
     "MyNamespaceForAllThings2024.Handle.of-the-2nd-Kind_of-Things-in-v3",
+    # Marks of keys, and no key between
+    'if not t.startswith("-----BEGIN PRIVATE KEY-----"):\n    raise ValueError("no key")\n'
+    + "A key is read once, and what it says is kept by nobody.\n" * 60
+    + "ends with -----END PRIVATE KEY-----",
+    "PEM wraps what it holds between -----BEGIN EC PRIVATE KEY-----, lines of at most 64 characters"
+    " in base64, and -----END EC PRIVATE KEY----- at last.",
+    'def is_pem(text: str) -> bool:\n    begin = "-----BEGIN PRIVATE KEY-----"\n'
+    '    return text.startswith(begin) and text.rstrip().endswith("-----END PRIVATE KEY-----")\n',
+    'const BEGIN = "-----BEGIN OPENSSH PRIVATE KEY-----",\n      MIDDLE = /^[A-Za-z0-9+/=\\s]+$/,\n'
+    '      END = "-----END OPENSSH PRIVATE KEY-----";',
+    "-----BEGIN RSA PRIVATE KEY-----\n<base64 of the key that openssl has made, in lines of 64>\n"
+    "-----END RSA PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B...\n-----END PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\n[the contents of your key go in here, as they are]\n"
+    "-----END PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\nsrc/components/navigation/DropdownMenu2/index9/v10/Component\n"
+    "-----END PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\nTHEKEYSTANDSHEREINBASE64ANDINLINES0FSIXTYFOURCHARACTERSEACH\n"
+    "-----END PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\n" + "0123456789abcdef" * 8 + "\n-----END PRIVATE KEY-----",
+    "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\nComment: the key was taken away, ask"
+    " Jane\n\n-----END PGP PRIVATE KEY BLOCK-----",
+    "starts with -----BEGIN PRIVATE KEY-----\n" + "\u9375\u306f\u3053\u3053\u306b\u306f\u306a\u3044\n" * 30
+    + "ends with -----END PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\nwas the first line of what was thrown away yesterday, said Jane",
     # URLs
     "https://github.com/acme/shop.git",
     "git@github.com:acme/shop.git",

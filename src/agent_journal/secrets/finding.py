@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from agent_journal.secrets.blocks import key_blocks, putty_keys
 from agent_journal.secrets.likeness import is_made_up, is_published
 from agent_journal.secrets.rules import (
     PATTERNS,
@@ -14,15 +15,12 @@ from agent_journal.secrets.rules import (
     is_credible,
 )
 from agent_journal.secrets.shapes import (
-    Span,
     basic_credentials,
-    key_blocks,
-    putty_keys,
     signed_tokens,
     url_passwords,
     wrapped_end,
 )
-from agent_journal.secrets.views import View, follows_escape, joined, lines
+from agent_journal.secrets.views import Span, View, follows_escape, joined, lines
 
 _ROUNDS = 8  # what is masked may leave something that is a token by itself, now that it ends there
 _WITHIN_BLOB = re.compile(r"[A-Za-z0-9_+/-]{65}")

@@ -1,4 +1,4 @@
-"""Secrets that are known by how they are built: key blocks, signed tokens, passwords in URLs."""
+"""Secrets that are known by how they are built: signed tokens, and passwords in URLs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import binascii
 import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from agent_journal.secrets.likeness import is_mask, is_varied, stands_for_a_password
-from agent_journal.secrets.views import View
+from agent_journal.secrets.views import Span, View
 
 _HEADER_LIMIT = 4096
 _HEADER_LEAST = 16
@@ -20,20 +19,6 @@ _TOKEN_LEAST = 20
 _SAMPLE_PAYLOAD = "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9l"  # John Doe of the tutorials
 _SEGMENT = re.compile(r"[A-Za-z0-9_-]*+")
 _SEGMENT_START = re.compile(r"[A-Za-z0-9_-]")
-
-_BEGIN = re.compile(r"-----BEGIN[ +](?:[A-Z0-9]{1,12}[ +]){0,4}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
-_END = re.compile(r"-----END[ +](?:[A-Z0-9]{1,12}[ +]){0,4}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
-_BLOCK_LIMIT = 64 * 1024
-_KEY_LEAST = 40
-_KEY_SHARE = 0.7
-_BASE64 = re.compile(r"[A-Za-z0-9+/=]")
-_GUTTER = r"(?:\\{1,4}[nr]|%0[AaDd]|[\s>#|*+\\\"',]){0,24}+"
-_KEY_LINE = re.compile(
-    rf"{_GUTTER}(?:(?:Proc-Type|DEK-Info|Comment|Version|Hash):[^\n\\]{{0,200}}+"
-    r"|(?P<encoded>(?:[A-Za-z0-9+/]|%2[BbFf])++(?:=|%3[Dd]){0,2}))"
-)
-_KEY_LINE_LEAST = 20
-_PUTTY = re.compile(r"Private-Lines:[ \t]{0,3}\d{1,3}")
 
 _AUTHORITY = re.compile(r"[^\s/?#\"'<>`\\]{0,600}")
 _TEMPLATE = re.compile(r"[\[{<]")
@@ -46,14 +31,6 @@ _PARAMETER = re.compile(
 )
 _QUERY_LIMIT = 2000
 _BASIC = re.compile(r"\bBasic[ \t+]{1,4}([A-Za-z0-9+/]{8,512}={0,2})", re.IGNORECASE)
-
-
-class Span(NamedTuple):
-    """A part of a text that is secret: from `start` up to, but without, `end`."""
-
-    start: int
-    end: int
-    kind: str
 
 
 def wrapped_end(view: View, start: int, end: int, run: re.Pattern[str]) -> int:
@@ -84,34 +61,6 @@ def wrapped_end(view: View, start: int, end: int, run: re.Pattern[str]) -> int:
         if not _ends_line(text, stop + len(piece), line_end):
             return end
         end = stop + len(piece)
-
-
-def key_blocks(view: View) -> Iterator[Span]:
-    """Find private keys in blocks, whole ones and such as have no end."""
-    text, end, close = view.text, 0, -1
-    while (at := text.find("-----BEGIN", end)) >= 0:
-        begin = _BEGIN.match(text, at)
-        end = at + 1 if begin is None else begin.end()
-        if begin is None:
-            continue
-        if close < end:
-            close = found if (found := text.find("-----END", end)) >= 0 else len(text)
-        ending = _END.match(text, close) if close - end <= _BLOCK_LIMIT else None
-        other = text.find("-----BEGIN", end, close) if ending else -1
-        if ending and other < 0 and _is_key(text[end:close]):
-            end = ending.end()
-            yield Span(view.start_of(at), view.end_of(end), "private-key")
-            continue
-        source_end = _key_end(view.source, view.end_of(end))
-        if source_end:
-            yield Span(view.start_of(at), source_end, "private-key")
-
-
-def putty_keys(source: str) -> Iterator[Span]:
-    """Find the private lines of PuTTY's keys."""
-    for found in _PUTTY.finditer(source):
-        if end := _key_end(source, found.end()):
-            yield Span(found.end(), end, "private-key")
 
 
 def signed_tokens(view: View) -> Iterator[Span]:
@@ -167,28 +116,6 @@ def _ends_line(text: str, position: int, line_end: int) -> bool:
     """Tell whether a line ends here but for some punctuation, as far as a few characters tell."""
     rest = text[position : min(line_end, position + _LOOKED_AHEAD)].partition("\n")[0]
     return not any(character.isalnum() or character == " " for character in rest)
-
-
-def _is_key(content: str) -> bool:
-    solid = len("".join(content.split()))
-    encoded = len(_BASE64.findall(content))
-    return encoded >= _KEY_LEAST and encoded >= _KEY_SHARE * solid
-
-
-def _key_end(source: str, start: int) -> int:
-    """Return where the lines of a key end that has no end mark; 0 when there are none."""
-    end = start
-    while line := _KEY_LINE.match(source, end):
-        encoded = line["encoded"]
-        if encoded is not None and not (is_varied(encoded) or encoded.endswith("=")):
-            break
-        is_last = encoded is not None and len(encoded) < _KEY_LINE_LEAST
-        if is_last and end - start < _KEY_LEAST:
-            break
-        end = line.end()
-        if is_last:
-            break
-    return end if end - start >= _KEY_LEAST else 0
 
 
 def _segment_end(text: str, start: int) -> int:

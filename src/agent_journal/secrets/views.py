@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from typing import NamedTuple
 
 _BREAK = r"(?P<line>\\?(?:\r\n?|\n)[ \t]*+(?![\r\n]))"
 _UNSEEN = (
@@ -22,6 +23,14 @@ _ESCAPE_BEFORE = re.compile(
 )
 _ESCAPE_LENGTH = 12
 _NAMED = {"n": "\n", "r": "\n", "t": "\t"}
+
+
+class Span(NamedTuple):
+    """A part of a text that is secret: from `start` up to, but without, `end`."""
+
+    start: int
+    end: int
+    kind: str
 
 
 class View:
@@ -76,6 +85,17 @@ class View:
         """Return the last place before `position` where a break was taken out, at least `start`."""
         number = bisect_left(self.breaks, position)
         return max(self.breaks[number - 1], start) if number else start
+
+    def lines_between(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Return where the lines of a part of the view start and end, as the source has them."""
+        text = self.text
+        ends = self.breaks[bisect_left(self.breaks, start) : bisect_right(self.breaks, end)]
+        at = text.find("\n", start, end)
+        while at >= 0:
+            ends.append(at)
+            at = text.find("\n", at + 1, end)
+        ends.sort()
+        return list(zip([start, *ends], [*ends, end], strict=True))
 
     def _stretch(self, at: int, origin: int, width: int) -> None:
         self._at.append(at)
