@@ -338,7 +338,7 @@ class TestCorrections:
             (["20260101-000000-000"], "20260101-000000-000"),
             (["20260101-000000-000"] * 9, "20260101-000000-000, " * 5 + "+4 more"),
             (["x" * 250], "1 whose ids are too long here"),
-            (["a\nb\x1b"], "a\\x0ab\\x1b"),
+            (["a\nb\x1b"], '"a\\nb\\u001b"'),
         ],
     )
     def test_many_and_odd_ids_stay_within_the_size(self, ids: list[str], shown: str) -> None:
@@ -455,8 +455,8 @@ class TestCalls:
         folder = Path(journal.status().location)
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.md").write_text("quokka", encoding="utf-8")
-        assert f"1. {name} (" in call(journal, "journal_search", {"text": "quokka"}).text
-        assert f"Entry {name}, " in call(journal, "journal_read", {"id": name}).text
+        assert f'1. "{name}" (' in call(journal, "journal_search", {"text": "quokka"}).text
+        assert f'Entry "{name}", ' in call(journal, "journal_read", {"id": name}).text
 
     def test_filters_reach_the_query(self, journal: Journal) -> None:
         """Each filter narrows the answer, tags in any spelling."""
@@ -707,7 +707,7 @@ class TestReading:
         )
         assert len(text.splitlines()) == 10
         assert quoted(text) == "b"
-        assert "problem: /f:1: x body" in text
+        assert 'problem: "f" in /:1: x body' in text
 
 
 def page(hits: Sequence[Hit], **changes: object) -> SearchPage:
@@ -749,7 +749,7 @@ class TestFinding:
         )
         assert len(text.encode()) <= 8_000 * max(count, 20) // 20
         for number in range(count):
-            assert re.search(rf"^{number + 1}\. {number:03} \(", text, re.MULTILINE)
+            assert re.search(rf'^{number + 1}\. "{number:03}" \(', text, re.MULTILINE)
         assert text == escape_controls(text)
         assert re.search(r"\+\d\d more", text)
 
@@ -760,7 +760,7 @@ class TestFinding:
             for name in ("1", "2")
         )
         text = mcp_answers.found(page([weak, good]), Query("words"), NONE)
-        assert re.findall(r"^\d\. (\d) \(.*weak\)$", text, re.MULTILINE) == ["1"]
+        assert re.findall(r'^\d\. "(\d)" \(.*weak\)$', text, re.MULTILINE) == ["1"]
         assert "no entry answers" not in text
         text = mcp_answers.found(page([weak]), Query("words"), NONE)
         assert "All of these are weak matches: perhaps no entry answers this." in text

@@ -30,6 +30,7 @@ from agent_journal.model import (
     Relations,
     SearchPage,
 )
+from agent_journal.naming import said_path
 from agent_journal.ports import (
     EmbedderLoader,
     Index,
@@ -479,7 +480,9 @@ class Journal:
         if not found:
             return []
         count = "1 entry" if len(found) == 1 else f"{len(found)} entries"
-        return [f"{count} can't be read, {found[0].path} for one; see: agent-journal check"]
+        return [
+            f"{count} can't be read, {said_path(found[0].path)} for one; see: agent-journal check"
+        ]
 
     def _nothing(self, query: Query, notice: str) -> SearchPage:
         return SearchPage(

@@ -17,10 +17,9 @@ from agent_journal.model import (
     EntryId,
     Provenance,
     Value,
-    entry_id_of,
-    instant_of,
     timestamp,
 )
+from agent_journal.naming import is_ours
 from agent_journal.redaction import MARKER, Redaction
 
 KEY = "redacted"
@@ -137,7 +136,7 @@ def reason_in(entry: Entry) -> str:
 
 def _plain(ids: Iterable[EntryId]) -> list[EntryId]:
     """Return the ids that are no more than instants: others may say something."""
-    return [one for one in ids if (instant := instant_of(one)) and one == entry_id_of(instant)]
+    return [one for one in ids if is_ours(one)]
 
 
 def _last(entry: Entry, key: str) -> str:

@@ -49,6 +49,7 @@ from agent_journal.model import (
     from_milliseconds,
     timestamp,
 )
+from agent_journal.naming import said_path
 from agent_journal.ports import Listing, Progress, Sidecar
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ class FileStore:
         except OSError as error:
             if error.errno in _NOT_THERE | _NO_FILE:
                 raise EntryNotFoundError(entry_id) from error
-            raise StorageError(path, f"entry {path} can't be read: {reason_of(error)}") from error
+            raise StorageError(
+                path, f"entry {said_path(path)} can't be read: {reason_of(error)}"
+            ) from error
         return entryfile.parse(data, entry_id=entry_id, path=path, mtime=mtime)
 
     def append(self, draft: Draft) -> Entry:

@@ -1,17 +1,19 @@
 """What agents read: entries as dated quotations, within a size, told apart from our own words.
 
 Everything that comes from an entry is shown with its control characters spelled out: titles, tags
-and snippets on one line each, a body between fences that it can't close.
+and snippets on one line each, a body between fences that it can't close. Ids that aren't of our own
+pattern may say anything, too: they are JSON strings, which `journal_read` takes as they are shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_journal import passages, words
-from agent_journal.faces.framing import escape_controls, exact_line, fence, head, one_line
+from agent_journal.faces.framing import escape_controls, fence, head, one_line
 from agent_journal.model import TITLE_LIMIT, Entry, EntryId, Hit, Relations, SearchPage, timestamp
+from agent_journal.naming import NAME_LIMIT_BYTES, said_id, said_path
 from agent_journal.query import Project, Query
 from agent_journal.secrets.telling import sentences
 
@@ -109,7 +111,9 @@ def found(page: SearchPage, query: Query, own: Project) -> str:
 
 def _metadata(entry: Entry, relations: Relations) -> list[str]:
     origin = entry.provenance
+    said, whole = said_id(entry.id, NAME_LIMIT_BYTES), said_id(entry.id)
     fields = {
+        "id": "" if whole == said else whole,
         "title": one_line(entry.heading, TITLE_LIMIT),
         "created": timestamp(entry.created),
         "tags": one_line(", ".join(entry.tags), 2 * _FIELD_LIMIT),
@@ -119,11 +123,12 @@ def _metadata(entry: Entry, relations: Relations) -> list[str]:
         "model": one_line(f"{origin.provider} {origin.model}", _FIELD_LIMIT),
         "session": one_line(origin.session, _FIELD_LIMIT),
         "problem": "; ".join(
-            one_line(str(problem), _FIELD_LIMIT) for problem in entry.problems[:3]
+            one_line(str(replace(problem, path=said_path(problem.path))), _FIELD_LIMIT)
+            for problem in entry.problems[:3]
         ),
     }
     return [
-        f"Entry {exact_line(entry.id)}, {_QUOTED_ONE}.",
+        f"Entry {said}, {_QUOTED_ONE}.",
         *(f"{name}: {value}" for name, value in fields.items() if value),
         *_related(relations),
     ]
@@ -202,7 +207,7 @@ def _hit(hit: Hit, number: int, caps: _Caps, own: Project) -> str:
     score = "" if hit.score is None else f", score {hit.score:.2f}"
     score += ", weak" if hit.is_weak else ""
     lines = [
-        f"{number}. {exact_line(entry.id)} ({timestamp(entry.created)}{score})",
+        f"{number}. {said_id(entry.id)} ({timestamp(entry.created)}{score})",
         f"   {_brief(entry.heading, caps.title)}",
     ]
     if entry.tags:
@@ -231,7 +236,7 @@ def _ids(ids: Sequence[EntryId], limit_bytes: int) -> str:
     """Return as many ids, each whole, as fit into some bytes, and how many more there are."""
     parts: list[str] = []
     for entry_id in ids:
-        part = exact_line(entry_id)
+        part = said_id(entry_id)
         limit_bytes -= len(part.encode()) + 2
         if limit_bytes < 0:
             break

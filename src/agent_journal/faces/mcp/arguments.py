@@ -6,6 +6,8 @@ import json
 import math
 from collections.abc import Collection, Mapping
 
+from agent_journal.naming import unquoted
+
 _LARGEST = 10**9  # what any index takes; a larger number means no more than this one
 _KINDS = {bool: "true or false", list: "a list", dict: "an object", float: "a number"}
 
@@ -78,6 +80,18 @@ class Arguments:
         ):
             raise RefusedCallError(f"{name} is {_brief(value)}; give comma-separated words")
         return [str(tag) for tag in value]
+
+    def ids(self, name: str) -> list[str]:
+        """Return optional ids, given as tags are; each may be quoted, as answers show others'."""
+        value = self._values.get(name)
+        try:
+            found = json.loads(f"[{value}]") if isinstance(value, str) else []
+        except (ValueError, RecursionError):
+            found = []
+        if found and all(isinstance(one, str) for one in found):
+            return list(found)
+        given = self.tags(name)
+        return [one if (inner := unquoted(one)) is None else inner for one in given]
 
     def _as_object(self, raw: object) -> Mapping[str, object]:
         if isinstance(raw, str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from agent_journal.errors import EntryNotFoundError, JournalError, StorageError
@@ -14,6 +15,7 @@ from agent_journal.faces.mcp.arguments import Arguments, RefusedCallError
 from agent_journal.faces.provenance import asked_project, own_project
 from agent_journal.journal import Journal
 from agent_journal.model import FORBIDDEN, Draft, Entry, Provenance
+from agent_journal.naming import unquoted
 from agent_journal.query import LIMIT_DEFAULT, LIMIT_MAX, Query
 
 _SUGGESTED_LIMIT_BYTES = 300
@@ -182,8 +184,8 @@ def _run(
             body=arguments.required_text("body"),
             tags=arguments.tags("tags"),
             provenance=caller(),
-            supersedes=arguments.tags("supersedes"),
-            annotates=arguments.tags("annotates"),
+            supersedes=arguments.ids("supersedes"),
+            annotates=arguments.ids("annotates"),
         )
         return Answer(answers.written(open_journal().write(draft)), leaves_work=True)
     if tool is _READ:
@@ -199,13 +201,16 @@ def _run(
 
 
 def _entry(journal: Journal, given: str) -> Entry:
-    """Return the entry with an id, as it was given or without the blanks around it."""
-    try:
-        return journal.read(given)  # a file made by hand may have a name that ends with a blank
-    except EntryNotFoundError:
-        if given == given.strip():
-            raise
-        return journal.read(given.strip())
+    """Return the entry with an id: as answers quote it, as it stands, or without blanks or quotes.
+
+    A file made by hand may have a name that ends with a blank.
+    """
+    bare = given.strip()
+    for reading in (unquoted(bare), given, bare, unquoted(f'"{bare}"')):
+        if reading is not None:
+            with suppress(EntryNotFoundError):
+                return journal.read(reading)
+    raise EntryNotFoundError(bare)
 
 
 def _query(arguments: Arguments, caller: Callable[[], Provenance]) -> Query:
