@@ -87,7 +87,9 @@ def test_the_retrieval_bench_refuses_an_unknown_model(tmp_path: Path) -> None:
 def test_the_speed_bench_writes_its_report(tmp_path: Path) -> None:
     """The table goes between the page's marks, and the picture beside it."""
     page = tmp_path / "performance.md"
-    page.write_text("before\n<!-- measured -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
+    page.write_text(
+        "before\n<!-- measured -->\nof yesterday\n<!-- end -->\nafter\n", encoding="utf-8"
+    )
     done = run(sys.executable, SPEED, "--sizes", "300", "--report", tmp_path, cwd=tmp_path)
     assert done.returncode in {0, 1}, done.stderr
     text = page.read_text(encoding="utf-8")
@@ -95,5 +97,5 @@ def test_the_speed_bench_writes_its_report(tmp_path: Path) -> None:
     assert text.endswith("<!-- end -->\nafter\n")
     for name in ("warm search at 300, p50", "cold search by words at 300", "passages embedded"):
         assert f"\n| {name} " in text
-    assert "old" not in text
+    assert "of yesterday" not in text
     assert (tmp_path / "performance.svg").read_text(encoding="utf-8").startswith("<svg ")

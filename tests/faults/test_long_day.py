@@ -260,7 +260,9 @@ def fresh_rss_kib(day: Day, seed: int) -> float:
             ask(server, [next(drafts) for _ in range(AT_ONCE)])
         wait_for_the_backlog(server)
         looks = []
-        for _ in range(day.warm_up // AT_ONCE):
+        for _ in range(
+            day.searches // 10 // AT_ONCE
+        ):  # what it keeps of searches grows ever slower
             ask(server, [next(questions) for _ in range(AT_ONCE)])
             looks.append(Look.at(server.process.pid).rss_kib)
         assert server.leave() == 0
