@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -95,6 +97,37 @@ def test_what_acts_or_hides_is_spelled_out_wherever_it_stands(ends: tuple[str, s
         for before in ("", "a", "1", "é", "漢", "😀", "🏴", "\n"):
             assert escape_controls(f"{before}{odd}b") == f"{before}{spelled}b"
         assert escape_controls(odd + odd) == spelled + spelled
+
+
+UNITS = {
+    "NUL": "\0",
+    "NUL among letters": "a\0",
+    "NUL in a script": "é" + "\0" * 999,
+    "orders": "\u202e",
+    "tags": "\U000e0041",
+    "joiners": "\u200d",
+    "bits": "\u200b\u200c",
+    "selectors": "\ufe0f\u200d",
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_spelling_out_takes_linear_time_and_little(name: str) -> None:
+    """As much a sign for many as for few, and less than bare Python takes."""
+    small, large = (UNITS[name] * (size // len(UNITS[name])) for size in (2**14, 2**18))
+
+    def spell(text: str) -> str:
+        return "".join(f"\\U{ord(character):08x}" for character in text)
+
+    def seconds(work: Callable[[str], str], text: str) -> float:
+        begun = time.thread_time()
+        work(text)
+        return time.thread_time() - begun
+
+    escape_controls(large)
+    took = min(seconds(escape_controls, large) for _ in range(3))
+    assert took < 4 * 16 * max(min(seconds(escape_controls, small) for _ in range(3)), 0.001)
+    assert took < max(seconds(spell, large) for _ in range(3))
 
 
 @given(TEXTS)

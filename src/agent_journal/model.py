@@ -15,6 +15,7 @@ from agent_journal.errors import (
     TitleMissingError,
     TitleTooLongError,
 )
+from agent_journal.firstline import first_line
 
 TITLE_LIMIT = 300
 ENTRY_LIMIT_BYTES = 1024 * 1024
@@ -37,6 +38,7 @@ FRONTMATTER_KEYS = frozenset(
 FORBIDDEN = re.compile("[\x00\ud800-\udfff]")
 """NUL and lone surrogates: what no UTF-8 text file carries faithfully."""
 
+_HEADING_LIMIT = 80
 _ID_INSTANT = re.compile(r"(\d{8}-\d{6}-\d{3})(?!\d)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -184,11 +186,7 @@ class Entry:
         """The title; for a file without one its first line (at most 80 characters), else its id."""
         if self.title:
             return self.title
-        for line in self.body.splitlines():
-            text = line.strip().lstrip("#").strip()
-            if any(character.isalnum() for character in text):
-                return text[:80]
-        return self.id
+        return first_line(self.body, _HEADING_LIMIT) or self.id
 
 
 @dataclass(frozen=True, slots=True)

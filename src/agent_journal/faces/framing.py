@@ -34,6 +34,7 @@ _NEEDED = "|".join(
         f"(?<=\U0001f3f4)(?:{_FLAGS})",
     )
 )
+_ASCII_CONTROLS = "".join(map(chr, (*range(9), *range(0x0B, 0x20), 0x7F)))
 _PLAIN_BORDERS = str.maketrans("", "", "\t\n")
 _REACH = 2
 """So many characters before one decide whether it is kept."""
@@ -54,12 +55,19 @@ def escape_controls(text: str) -> str:
     """
     if text.isascii() and text.translate(_PLAIN_BORDERS).isprintable():
         return text
-    return _hidden().sub(lambda found: found["needed"] or _spelled(ord(found[0])), text)
+    if text.isascii():  # what stands around them doesn't matter, and there may be millions of them
+        for control in _ASCII_CONTROLS:
+            text = text.replace(control, _spelled(ord(control)))
+        return text
+    return _hidden().sub(lambda found: found["needed"] or found[0].translate(_SPELLED), text)
 
 
 @cache
 def _hidden() -> re.Pattern[str]:
-    return re.compile(f"(?P<needed>{_NEEDED})|[{_NEVER_SHOWN}{_UNSEEN}]")
+    """Match what is needed, else a run of what isn't: only a run's first sign can be needed."""
+    return re.compile(
+        f"(?=[{_NEVER_SHOWN}{_UNSEEN}])(?:(?P<needed>{_NEEDED})|[{_NEVER_SHOWN}]+|[{_UNSEEN}]+)"
+    )
 
 
 def one_line(text: str, limit: int | None = None) -> str:
@@ -155,3 +163,13 @@ def _spelled(code: int) -> str:
     if code <= 0xFF:  # noqa: PLR2004 - what two hexadecimal digits hold
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - as above, four
+
+
+class _Spellings(dict[int, str]):
+    """How characters are spelled out, as `str.translate` looks it up; each is made once."""
+
+    def __missing__(self, code: int) -> str:
+        return self.setdefault(code, _spelled(code))
+
+
+_SPELLED = _Spellings()
