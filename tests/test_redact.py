@@ -202,10 +202,38 @@ class TestText:
         site.journal.redact(site.secret, reason="why", text="zyxquokka")
         before = site.content()
         for text in ("zyxquokka", "zyxttile"):
-            (told,) = site.journal.redact(site.secret, reason="why", text=text).notices
-            assert told.startswith("the text doesn't stand in the entry now")
+            with pytest.raises(RedactionRefusedError, match="doesn't stand in entry"):
+                site.journal.redact(site.secret, reason="why", text=text)
         assert site.content() == before
         assert site.journal.redact(site.secret).notices == ()
+
+    def test_a_text_that_is_gone_finishes_what_was_begun(
+        self, site: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The same call again does the rest; once that is done, it is refused."""
+
+        def fail(*_: object) -> None:
+            raise IndexUnavailableError("index", "read-only")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(site.index), "purge", fail)
+            with pytest.raises(IndexUnavailableError):
+                site.journal.redact(site.secret, reason="why", text="zyxquokka")
+        assert [problem.kind for problem in site.problems()] == ["unfinished"]
+        (told,) = site.journal.redact(site.secret, reason="why", text="zyxquokka").notices
+        assert told.startswith("the text doesn't stand in the entry now")
+        assert site.problems() == []
+        with pytest.raises(RedactionRefusedError):
+            site.journal.redact(site.secret, reason="why", text="zyxquokka")
+
+    def test_a_body_that_had_to_be_written_anew_is_told(self, site: Home) -> None:
+        """Else all of its other bytes are what they were."""
+        file = site.folder / "other.md"
+        file.write_bytes(b"---\ntitle: my quetzal\n---\n\nquetzal \xff\r\n")
+        assert site.journal.redact("other", reason="why", text="quetzal").notices == ()
+        assert file.read_bytes().endswith(b"\n\n[redacted] \xff\r\n")
+        (told,) = site.journal.redact("other", reason="why", text="\ufffd").notices
+        assert told.startswith("the body is written anew from what could be read of it")
 
     def test_a_text_in_the_name_is_told(self, site: Home) -> None:
         """Ids are never changed; whoever named the file may."""
@@ -231,8 +259,9 @@ class TestText:
         for entry_id in held[1:]:
             site.journal.redact(entry_id, reason="why")
         told = f"in these or other letters the text still stands in 1 entry: {held[0]}"
-        again = site.journal.redact(site.secret, reason="why", text="zyxquokka")
-        assert again.notices[1:] == (f"{told}; redact it too",)
+        last = site.journal.write(Draft("a", "zyxquokka")).id
+        again = site.journal.redact(last, reason="why", text="zyxquokka")
+        assert again.notices == (f"{told}; redact it too",)
         assert site.journal.redact(held[0], reason="why", text="ZYXQUOKKA").notices == ()
 
     def test_only_some_of_many_that_hold_it_are_named(self, site: Home) -> None:

@@ -61,8 +61,9 @@ def test_a_text_is_removed(shell: Shell, secret: str) -> None:
     entry = shell.entry(secret)
     assert (entry["body"], entry["tags"]) == ("The [redacted] of Ada", ["[redacted]", "kept"])
     repeated = shell("redact", secret, "--text", "zyxtag", "--reason", "why", "--yes")
-    assert "was redacted before; what was made of it is gone" in repeated.out
-    assert shell("redact", secret).out == repeated.out
+    assert (repeated.code, repeated.out) == (cli_errors.REFUSED, "")
+    assert f"text doesn't stand in entry {secret}" in repeated.err
+    assert "was redacted before; what was made of it is gone" in shell("redact", secret).out
 
 
 def test_the_answer_is_documented(shell: Shell, secret: str) -> None:

@@ -19,7 +19,7 @@ from agent_journal.errors import RedactionRefusedError
 from agent_journal.ledger import hash_of
 from agent_journal.model import Draft, Entry, EntryId, Provenance, Value
 from agent_journal.redaction import MARKER, REASON_LIMIT, Redaction
-from agent_journal.removal import KEY, is_tombstone, mark_of, reason_in, redact
+from agent_journal.removal import KEY, is_body_kept, is_tombstone, mark_of, reason_in, redact
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 7000, tzinfo=UTC)
 LATER = datetime(2026, 2, 1, 9, 30, tzinfo=UTC)
@@ -74,14 +74,22 @@ class TestAsking:
         assert Redaction(" names\n a  customer ").reason == "names a customer"
 
     def test_a_text_that_is_not_there_is_told(self) -> None:
-        """Unless the entry was redacted before: then all was done, but for traces."""
+        """Unless an earlier redaction isn't done: then all may be done, but for traces."""
         data = file_of(body="some text")
         with pytest.raises(RedactionRefusedError, match="doesn't stand in entry") as caught:
             remove(data, "hunter2")
         assert "hunter2" not in str(caught.value)
         redacted, _ = remove(data, "text")
-        assert remove(redacted, "text") == (redacted, 0)
-        assert remove(redacted, "hunter2") == (redacted, 0)
+        for gone in ("text", "hunter2"):
+            with pytest.raises(RedactionRefusedError, match="doesn't stand in entry"):
+                remove(redacted, gone)
+            asked = Redaction("no reason", gone)
+            finished = redact(
+                parse(redacted), redacted, asked, was=WAS, at=LATER, is_unfinished=True
+            )
+            assert finished == (redacted, 0)
+        with pytest.raises(RedactionRefusedError, match="doesn't stand in entry"):
+            redact(parse(data), data, asked, was=WAS, at=LATER, is_unfinished=True)
 
     def test_without_a_reason_only_traces_are_removed(self) -> None:
         """And only where there may be some."""
@@ -241,6 +249,50 @@ class TestText:
         assert again.decode().count("redacted: [") == 1
         assert again.decode().split(end)[1] == "# a comment"
 
+    @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+    @pytest.mark.parametrize(
+        "top",
+        [
+            b"---@title: my secret@created: 2026-01-31@---@@",
+            b"\xef\xbb\xbf---@tags: [secret]@---  @",
+            b"---@# secret@title: T@---@@",
+            b"---@title: my secret@@",
+            b"# My secret plan@@",
+            b"---@not frontmatter, no secret@---@",
+            b"---@title: " + b"long " * 80 + b"secret@---@@",
+        ],
+    )
+    def test_the_other_bytes_of_a_body_stay(self, top: bytes, end: bytes) -> None:
+        """Bytes that are no text, NUL, line ends, blank lines, wherever else the text stands."""
+        rest = b"@caf\xe9 \xff\xfe \0 \xef\xbb\xbf \xe2\x80\xa8 secret@\xc3@ tail \t@@@".replace(
+            b"@", end
+        )
+        data = top.replace(b"@", end) + rest
+        new, count = remove(data, "secret")
+        kept = rest.replace(b"secret", MARKER.encode())
+        assert count >= 1
+        assert new.endswith(kept)
+        assert b"secret" not in new
+        assert is_body_kept(data, new, Redaction("no reason", "secret"))
+        before, after = parse(data), parse(new)
+        assert after.body.endswith(before.body.split("secret")[-1])
+        assert after.created == before.created
+        assert mark_of(after) == WAS
+
+    def test_a_key_that_is_called_so_leaves_the_body_alone(self) -> None:
+        """As title, which stands in the frontmatter of every entry."""
+        data = b"---\ntitle: T\n---\n\nthe title\r\n\xff\n"
+        new, _ = remove(data, "title")
+        assert new.endswith(b"\n---\n\nthe [redacted]\r\n\xff\n")
+
+    def test_bytes_that_are_no_text_can_be_removed(self) -> None:
+        """By the sign that is shown for them; then the body is written anew, and that is told."""
+        data = b"---\ntitle: T\n---\n\na \xff b\r\n"
+        new, count = remove(data, "a \ufffd")
+        assert count == 1
+        assert parse(new).body == f"{MARKER} b"
+        assert not is_body_kept(data, new, Redaction("no reason", "a \ufffd"))
+
     def test_a_text_that_cannot_be_read_is_removed_too(self) -> None:
         """From a comment in frontmatter, and from keys that stand there twice."""
         data = b"---\n# secret\ntitle: T\ncreated: 2026-01-31\ntitle: secret\n---\n\nbody\n"
@@ -264,7 +316,7 @@ class TestText:
             entry = parse(new)
             assert count
             assert word not in f"{entry.title} {entry.body}"
-            assert entry.body == before.body.replace(word, MARKER).replace("\0", "\ufffd")
+            assert entry.body == before.body.replace(word, MARKER)
             assert entry.created == before.created
             assert entry.provenance == before.provenance or word in str(before.provenance)
             assert mark_of(entry) == WAS

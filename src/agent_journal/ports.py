@@ -170,7 +170,7 @@ class Store(Protocol):
 
         Afterwards `purge` is called, and at last the ledger gets a line. After a crash or an error
         the same call again does what is left; when nothing is left it changes nothing, but calls
-        `purge`.
+        `purge`. Only a text is refused then, as one that doesn't stand in the entry.
 
         Args:
             entry_id: the entry.

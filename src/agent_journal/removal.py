@@ -26,20 +26,28 @@ KEY = "redacted"
 """The key of frontmatter that tells when, why, and what hash the file had before: a list."""
 
 _FRONTMATTER = re.compile(
-    r"(?P<head>\ufeff?---[ \t]*(?P<end>\r\n|\r|\n).*?^)(?P<fence>---[ \t]*(?=[\r\n]|\Z))",
-    re.DOTALL | re.MULTILINE,
+    r"(?P<head>\ufeff?---[ \t]*(?P<end>\r\n|\r|\n)(?:.*?[\r\n])??)"
+    r"(?P<fence>---[ \t]*(?=[\r\n]|\Z))",
+    re.DOTALL,
 )
-_OLD_MARK = re.compile(rf"^{KEY}: .*(?:\r\n|\r|\n)", re.MULTILINE)
+_OLD_MARK = re.compile(rf"(?:^|(?<=\r)){KEY}: [^\r\n]*(?:\r\n|\r|\n)", re.MULTILINE)
 
 
 def redact(
-    entry: Entry, data: bytes, asked: Redaction | None, *, was: str, at: datetime
+    entry: Entry,
+    data: bytes,
+    asked: Redaction | None,
+    *,
+    was: str,
+    at: datetime,
+    is_unfinished: bool = False,
 ) -> tuple[bytes, int]:
     """Return the file that takes an entry's place, and in how many places there was text.
 
     Of a file that others made all else stays as it is, unless the text stands in its frontmatter;
-    then that is written anew from what can be read of it. When everything was done before, the
-    count is 0 and the file the same.
+    then that is written anew from what can be read of it, and the body's other bytes stay, but
+    where `is_body_kept` says otherwise. When everything was done before, the count is 0 and the
+    file the same.
 
     Args:
         entry: as it is read now.
@@ -47,15 +55,17 @@ def redact(
         asked: what to remove; None removes nothing.
         was: the hash of its file.
         at: now.
+        is_unfinished: an earlier redaction of it isn't done; then a text may be gone already.
 
     Raises:
         RedactionRefusedError: there is nothing to remove, or what would be left can't be kept.
     """
     new, count = _redacted(entry, data, asked, was, at)
-    if not count and not mark_of(entry):
-        if asked:
-            message = f"text doesn't stand in entry {entry.id} as it was given; look at the entry"
-            raise RedactionRefusedError("text", message)
+    is_marked = bool(mark_of(entry))
+    if not count and asked and asked.text and not (is_marked and is_unfinished):
+        message = f"text doesn't stand in entry {entry.id} as it was given; look at the entry"
+        raise RedactionRefusedError("text", message)
+    if not count and not is_marked:
         message = f"entry {entry.id} was never redacted; say why it is to be now, with a reason"
         raise RedactionRefusedError("reason", message)
     return new, count
@@ -86,7 +96,8 @@ def _redacted(
     remover = _Remover(asked.pattern)
     marks: list[Value] = [*remover.reasons(_marks(entry)), mark]
     try:
-        anew = entryfile.render(entry.created, _without(entry, remover, marks))
+        draft, before = _without(entry, remover, marks)
+        anew = entryfile.render(entry.created, draft)
     except InvalidDraftError as error:  # what was made by hand may hold anything
         message = f"entry {entry.id} can't be written anew ({error}); redact all of it"
         raise RedactionRefusedError("text", message) from error
@@ -97,7 +108,24 @@ def _redacted(
     patched = _patched(data, asked.pattern, frontmatter.line(KEY, marks))
     if _is_as_good(patched, anew) and not _found(asked.pattern, patched):
         return patched, remover.count
-    return anew, remover.count or written
+    return _with_bytes(data, anew, asked.pattern, before), remover.count or written
+
+
+def _with_bytes(data: bytes, anew: bytes, pattern: re.Pattern[str], before: str) -> bytes:
+    """Return a file that is written anew with the body's own bytes, if it says the same then."""
+    for rest in _bodies(data, pattern):
+        joined = _joined(data, anew, before, rest)
+        if _is_as_good(joined, anew) and not _found(pattern, rest):
+            return joined
+    return anew
+
+
+def is_body_kept(data: bytes, new: bytes, asked: Redaction) -> bool:
+    """Tell whether a body has the bytes that it had but for a text; else its letters alone stayed.
+
+    That can't be where the text is a sign that stands for bytes which are no text.
+    """
+    return any(new.endswith(body.lstrip(b"\r\n")) for body in _bodies(data, asked.pattern))
 
 
 def holds(entry: Entry, asked: Redaction) -> bool:
@@ -150,15 +178,17 @@ def _marks(entry: Entry) -> list[Value]:
     return list(marks) if isinstance(marks, list | tuple) else []
 
 
-def _without(entry: Entry, remover: _Remover, marks: list[Value]) -> Draft:
-    """Return an entry without what is to be removed."""
+def _without(entry: Entry, remover: _Remover, marks: list[Value]) -> tuple[Draft, str]:
+    """Return an entry without what is to be removed, and what stands before its body now."""
+    before = ""
     body = remover.text(entry.body)
     title = remover.text(entry.title) if entry.title else replace(entry, body=body).heading
     if len(title) > TITLE_LIMIT:
-        body, title = f"{title}\n\n{body}", f"{title[: TITLE_LIMIT - 1]}\u2026"
+        before = f"{title}\n\n"
+        body, title = before + body, f"{title[: TITLE_LIMIT - 1]}\u2026"
     others = {key: value for key, value in entry.extra.items() if key != KEY}
     names = [one.name for one in fields(Provenance)]
-    return Draft(
+    draft = Draft(
         title=title,
         body=body,
         tags=[remover.text(tag) for tag in entry.tags],
@@ -169,13 +199,15 @@ def _without(entry: Entry, remover: _Remover, marks: list[Value]) -> Draft:
         supersedes=[remover.text(one) for one in entry.supersedes],
         annotates=[remover.text(one) for one in entry.annotates],
     )
+    return draft, before
 
 
 def _is_as_good(patched: bytes, anew: bytes) -> bool:
     one, other = (
         entryfile.parse(each, entry_id=EntryId("x"), path="", mtime=0.0) for each in (patched, anew)
     )
-    return one == other
+    body = FORBIDDEN.sub("\ufffd", one.body)  # what stays may hold NUL
+    return replace(one, body=body) == other
 
 
 def _found(pattern: re.Pattern[str], data: bytes) -> list[str]:
@@ -191,6 +223,29 @@ def _patched(data: bytes, pattern: re.Pattern[str], mark: str) -> bytes:
     head = _OLD_MARK.sub("", found["head"]) + mark + found["end"]
     body = pattern.sub(MARKER, text[found.end() :])
     return f"{head}{found['fence']}{body}".encode("utf-8", "surrogateescape")
+
+
+def _bodies(data: bytes, pattern: re.Pattern[str]) -> list[bytes]:
+    """Return what may be a file's body without the text: all after the frontmatter, or all."""
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    found = _FRONTMATTER.match(text)
+    rest = [text[found.end() :]] if found else []
+    return [
+        pattern.sub(MARKER, each).encode("utf-8", "surrogateescape")
+        for each in (*rest, f"\n\n{text}")
+    ]
+
+
+def _joined(data: bytes, anew: bytes, before: str, body: bytes) -> bytes:
+    """Return a file with frontmatter that is written anew, and a body as it is."""
+    found = _FRONTMATTER.match(data.decode("utf-8", "surrogateescape"))
+    written, fence, _ = anew.decode().partition("\n---\n")  # values never hold a line end
+    end = found["end"] if found else "\n"
+    top = written + fence.rstrip("\n")
+    if before:
+        top, body = f"{top}\n\n{before}", body.lstrip(b"\r\n")
+    mark = "\ufeff" if data.startswith("\ufeff".encode()) else ""
+    return f"{mark}{top}".replace("\n", end).encode() + body
 
 
 class _Remover:

@@ -360,10 +360,13 @@ class StoreContract:
         self.store.redact(entry.id, Redaction("why"), lambda: None)
         before = self.store.listing(thorough=True)
         purged: list[bool] = []
-        for asked in (Redaction("why"), Redaction("why", "Title"), None):
+        for asked in (Redaction("why"), None):
             done = self.store.redact(entry.id, asked, lambda: purged.append(True))
             assert (done.count, done.was) == (0, "")
-        assert purged == [True] * 3
+        assert purged == [True] * 2
+        with pytest.raises(RedactionRefusedError, match="doesn't stand in entry"):
+            self.store.redact(entry.id, Redaction("why", "Title"), lambda: purged.append(True))
+        assert purged == [True] * 2
         assert self.store.listing(thorough=True) == before
 
     def test_what_cannot_be_redacted_is_refused(self) -> None:

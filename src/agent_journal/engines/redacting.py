@@ -33,9 +33,13 @@ from agent_journal.ledger import Statement
 from agent_journal.ledger_proof import History, histories
 from agent_journal.model import Entry, EntryId, timestamp
 from agent_journal.redaction import Redacted, Redaction
-from agent_journal.removal import mark_of, reason_in, redact
+from agent_journal.removal import is_body_kept, mark_of, reason_in, redact
 
 _MODE = 0o400
+_REWRITTEN = (
+    "the body is written anew from what could be read of it: "
+    "its line ends, and bytes that aren't UTF-8, are not what they were"
+)
 _WAIT_S = 30.0
 """How long another redaction may take."""
 
@@ -64,8 +68,13 @@ def redact_file(
             _await_others(folder, path)
             leftovers = [name for name in names(folder) if is_temporary(name)]
             entry, data, sha256 = _read(folder, path, entry_id)
-            new, count = redact(entry, data, asked, was=sha256, at=at)
+            is_unfinished = ledgers is not None and not _is_entered(
+                _told(folder, ledgers, entry), sha256
+            )
+            new, count = redact(entry, data, asked, was=sha256, at=at, is_unfinished=is_unfinished)
             notices = _keeping(folder, path.name) if count else ()
+            if count and asked and asked.text and not is_body_kept(data, new, asked):
+                notices += (_REWRITTEN,)
             if count:
                 _replace(folder, path.name, new)
                 entry, _, now = _read(folder, path, entry_id)
@@ -152,14 +161,22 @@ def _remove_beside(folder: int, entry_id: EntryId, leftovers: Sequence[str]) -> 
     flush_folder(folder)
 
 
+def _told(folder: int, ledgers: Ledgers, entry: Entry) -> History:
+    return histories(ledgers.read(folder).chains).get(entry.id) or History()
+
+
+def _is_entered(history: History, sha256: str) -> bool:
+    return any(said.act == "redact" and said.sha256 == sha256 for said in history.holding.values())
+
+
 def _entered(
     folder: int, ledgers: Ledgers | None, entry: Entry, sha256: str, at: datetime
 ) -> tuple[str, ...]:
     """Add the ledger's line, unless it is there; tell when that can't be done."""
     if ledgers is None:
         return ()
-    history = histories(ledgers.read(folder).chains).get(entry.id) or History()
-    if any(said.act == "redact" and said.sha256 == sha256 for said in history.holding.values()):
+    history = _told(folder, ledgers, entry)
+    if _is_entered(history, sha256):
         return ()
     line = Statement(
         "redact",
