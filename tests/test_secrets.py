@@ -208,14 +208,35 @@ class TestMasking:
             assert masked.startswith("Key:\n")
             assert masked.endswith("\nThe end\nof it."), kind
 
-    def test_lines_are_not_joined_without_need(self) -> None:
-        """What stands alone on the next line is no part of a token that is whole."""
-        draw = Draw(4)
-        for secret in ("gl" + "pat-" + draw(20, URL), "sk-" + "ant-api03-" + draw(95, URL)):
-            for following in ("Done", "next_step", "a1b2\nmore words", "retry-with-backoff"):
-                masked = mask(f"{secret}\n{following}")[0]
-                if len(secret) < 40 or not any(map(str.isdigit, following)):
-                    assert masked.endswith(f"]\n{following}")
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "deadbeefcafe1234", "v2", "HTTP2", "npm7", "Deploy2Prod", "nextHost01", "x86_64",
+            "main.py:12", "2026-01-31", "20260131-180000-000", "fixed", "Done", "next_step",
+            "retry-with-backoff", "JIRA-1234", "k8s-node-01",
+            "123e4567-e89b-12d3-a456-426614174000",
+            "da39a3ee5e6b4b0d3255bfef95601890afd80709", "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+            "msg_01XFDUDYJgAACzvnptvVoYEL", "getUserProfileSettingsFromDatabaseOrCache2",
+            "src/Config2", "a1b2\nmore words", "TypeScript5, and more", "PostgreSQL15",
+        ],
+    )  # fmt: skip
+    def test_the_line_after_a_whole_one_stays(self, line: str) -> None:
+        """Be it a word, a name with a number, an identifier or a place in a file."""
+        for lead in ("", "Tokens found today:\n", "export TOKEN="):
+            for kind, secret in CAUGHT:
+                masked = mask(f"{lead}{secret}\n{line}\nfixed")[0]
+                assert masked == f"{lead}[masked:{kind}]\n{line}\nfixed", kind
+
+    @pytest.mark.parametrize("seed", range(1, 4))
+    @pytest.mark.parametrize("width", [64, 80, 100])
+    def test_the_line_after_a_wrapped_one_stays(self, width: int, seed: int) -> None:
+        """Where its lines end, it ends."""
+        for kind, secret in tokens(seed):
+            pieces = [secret[at : at + width] for at in range(0, len(secret), width)]
+            if kind == MULTILINE or len(pieces) < 3 or len(pieces[-1]) in (width, *range(8)):
+                continue
+            masked = mask("\n".join(pieces) + "\ndeploy2prod\nDeploy2Prod")[0]
+            assert masked.endswith("\ndeploy2prod\nDeploy2Prod"), kind
 
 
 class TestKeyBlocks:

@@ -18,9 +18,9 @@ from agent_journal.secrets.shapes import (
     basic_credentials,
     signed_tokens,
     url_passwords,
-    wrapped_end,
 )
 from agent_journal.secrets.views import Span, View, follows_escape, joined, lines
+from agent_journal.secrets.wrapping import wrapped_end
 
 _ROUNDS = 8  # what is masked may leave something that is a token by itself, now that it ends there
 _WITHIN_BLOB = re.compile(r"[A-Za-z0-9_+/-]{65}")
@@ -77,23 +77,26 @@ def _extent(rule: Rule, prefix: str, view: View, at: int) -> tuple[int, int]:
     lead, shape, tail = forms(rule)
     led = lead.match(view.text, at + len(prefix))
     body = shape.match(view.text, led.end()) if led else None
-    if led is None or body is None or not _may_start(rule, view, at):
+    if led is None or body is None or not _may_start(rule, prefix, view, at):
         return 0, 0
     start, end = (led.end() if rule.lead else at), body.end()
     if not is_credible(rule, prefix, body[0]):
         return 0, 0
     if tail:
-        longest = wrapped_end(view, start, end, tail)
+        whole = [led.end() + length for length in rule.whole]
+        longest = wrapped_end(view, start, end, tail, whole)
         end += len(view.text[end:longest].rstrip(".,"))  # which end a sentence
     elif _goes_on(view, end):
         return 0, 0
     return start, end
 
 
-def _may_start(rule: Rule, view: View, at: int) -> bool:
+def _may_start(rule: Rule, prefix: str, view: View, at: int) -> bool:
     """Tell whether a token may start here: at a word's start, or within one if it is glued."""
     source, start = view.source, view.start_of(at)
-    if not _is_word(source[start - 1 : start]) or follows_escape(source, start):
+    before = source[start - 1 : start]
+    is_name = before == "_" and prefix.endswith("_") and not rule.glued  # as in my_secret_name
+    if not (is_name or _is_word(before)) or follows_escape(source, start):
         return True
     return rule.glued and not _WITHIN_BLOB.match(source, max(start - 65, 0), start)
 

@@ -7,16 +7,22 @@ import json
 import re
 from collections.abc import Iterator
 
-from agent_journal.secrets.likeness import is_mask, is_varied, stands_for_a_password
+from agent_journal.secrets.likeness import is_mask, stands_for_a_password
 from agent_journal.secrets.views import Span, View
+from agent_journal.secrets.wrapping import wrapped_end
 
 _HEADER_LIMIT = 4096
-_HEADER_LEAST = 16
 _TRIES = 8
-_WRAPPED_AT = 40
-_LOOKED_AHEAD = 4
 _TOKEN_LEAST = 20
 _SAMPLE_PAYLOAD = "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9l"  # John Doe of the tutorials
+_OBJECT = re.compile(rb'\{\s{0,9}"')
+_RSA = (342, 512, 683)
+_LAST_LENGTHS = {  # of the signature by its algorithm, or of the check by the encryption
+    "HS256": (43,), "HS384": (64,), "HS512": (86,), "ES256": (86,), "ES384": (128,),
+    "ES512": (176,), "EdDSA": (86, 152), "RS256": _RSA, "RS384": _RSA, "RS512": _RSA,
+    "PS256": _RSA, "PS384": _RSA, "PS512": _RSA, "A128GCM": (22,), "A192GCM": (22,),
+    "A256GCM": (22,), "A128CBC-HS256": (22,), "A192CBC-HS384": (32,), "A256CBC-HS512": (43,),
+}  # fmt: skip
 _SEGMENT = re.compile(r"[A-Za-z0-9_-]*+")
 _SEGMENT_START = re.compile(r"[A-Za-z0-9_-]")
 
@@ -31,36 +37,6 @@ _PARAMETER = re.compile(
 )
 _QUERY_LIMIT = 2000
 _BASIC = re.compile(r"\bBasic[ \t+]{1,4}([A-Za-z0-9+/]{8,512}={0,2})", re.IGNORECASE)
-
-
-def wrapped_end(view: View, start: int, end: int, run: re.Pattern[str]) -> int:
-    """Return where a token ends that goes on to `end` at least, further as far as it is wrapped.
-
-    It goes on over a line's end only if the line is as long as wrapped ones are, and the next one
-    is nothing but more of it, and no word.
-
-    Args:
-        view: where it stands.
-        start: where it starts.
-        end: what surely belongs to it ends here.
-        run: matches any number of its characters.
-    """
-    text = view.text
-    while True:
-        stop = view.next_break(end, len(text))
-        if (found := run.match(text, end, stop)) is not None:
-            end = found.end()
-        if end < stop or stop == len(text):
-            return end
-        width = stop - view.last_break(start, stop)
-        line_end = view.next_break(stop + 1, len(text))
-        more = run.match(text, stop, line_end)
-        piece = more[0] if more else ""
-        if width < _WRAPPED_AT or not is_varied(piece):
-            return end
-        if not _ends_line(text, stop + len(piece), line_end):
-            return end
-        end = stop + len(piece)
 
 
 def signed_tokens(view: View) -> Iterator[Span]:
@@ -112,12 +88,6 @@ def basic_credentials(view: View) -> Iterator[Span]:
             )
 
 
-def _ends_line(text: str, position: int, line_end: int) -> bool:
-    """Tell whether a line ends here but for some punctuation, as far as a few characters tell."""
-    rest = text[position : min(line_end, position + _LOOKED_AHEAD)].partition("\n")[0]
-    return not any(character.isalnum() or character == " " for character in rest)
-
-
 def _segment_end(text: str, start: int) -> int:
     found = _SEGMENT.match(text, start)
     return found.end() if found else start
@@ -125,29 +95,34 @@ def _segment_end(text: str, start: int) -> int:
 
 def _token_end(view: View, start: int, header_end: int) -> int:
     """Return where a token ends whose header is given; 0 when it is none."""
-    text = view.text
-    if text[header_end : header_end + 1] != "." or not _is_header(text[start:header_end]):
+    text, part = view.text, header_end + 1
+    header = _read(text[start:header_end]) if text.startswith(".", header_end) else {}
+    algorithm = header.get("alg")
+    if not isinstance(algorithm, str) or text.startswith(_SAMPLE_PAYLOAD, part):
         return 0
-    if text.startswith(_SAMPLE_PAYLOAD, header_end + 1):
-        return 0
-    part, end = header_end + 1, _segment_end(text, header_end + 1)
-    for _ in range(3):  # an encrypted one has five parts, a signed one three
-        if text[end : end + 1] != "." or not _SEGMENT_START.match(text, end + 1):
+    encryption = header.get("enc")
+    end = _segment_end(text, part)
+    line_end = view.next_break(part, end)
+    if line_end < end and _read(text[part:line_end]):
+        return line_end  # without a signature; what follows is a line of its own
+    for number in range(3):  # an encrypted one has five parts, a signed one three
+        is_whole = number and not encryption and view.next_break(part, end + 1) <= end
+        if is_whole or text[end : end + 1] != "." or not _SEGMENT_START.match(text, end + 1):
             break
         part, end = end + 1, _segment_end(text, end + 1)
-    end = wrapped_end(view, start, part, _SEGMENT)
+    lengths = _LAST_LENGTHS.get(str(encryption or algorithm), ())
+    end = wrapped_end(view, start, part, _SEGMENT, [part + length for length in lengths])
     return end if end - header_end >= _TOKEN_LEAST else 0
 
 
-def _is_header(segment: str) -> bool:
-    if len(segment) < _HEADER_LEAST:
-        return False
+def _read(segment: str) -> dict[str, object]:
+    """Return what a part of a token says; empty when it says nothing that can be read."""
     try:
         decoded = binascii.a2b_base64(segment.translate(_STANDARD) + "=" * (-len(segment) % 4))
-        header = json.loads(decoded) if decoded.startswith(b'{"') else None
+        read = json.loads(decoded) if _OBJECT.match(decoded) else None
     except (ValueError, RecursionError):
-        return False
-    return isinstance(header, dict) and isinstance(header.get("alg"), str)
+        return {}
+    return read if isinstance(read, dict) else {}
 
 
 def _is_password(password: str, user: str = "") -> bool:
