@@ -36,19 +36,34 @@ _CHANGES_SHARE = 0.25
 _MASK = re.compile(r"\[masked:[a-z0-9-]+\]")
 _STANDS_FOR_A_PASSWORD = re.compile(
     r"""
-      [$%{<\[(*#].*                     # a variable, a template, a mask
-    | .*(?:\$\{|\{\{|%\(|\$\().*
-    | ([x.*\u2022\u2026_-])\1*          # xxxx, ****, ....
+      \$(?:(?-i:[A-Z_][A-Z0-9_]*|[a-z_]+)|\d|[a-z_]*(?:pass|pw|secret|token|key|cred)[a-z_]*
+        |[a-z_]\w*(?:->.*|\[.*\]|\.[a-z_]\w*))               # a variable
+    | .*(?:\$\{[^{}]*\}|\$\([^()]*\)|%\([^()]*\)[a-z]|\{\{.*\}\}|\{[a-z_][\w.\[\]()!:]*\}).*
+    | %(?:[sdv@]|(?-i:[A-Z_][A-Z0-9_]*)%)                       # templates
+    | \{[^{}]*\} | \[[^\[\]]*\] | <[^<>]*> | \([^()]*\) | [\[<(](?:masked:)?[a-z_. -]*
+    | ([x.*#%\u2022\u2026_-])\1* | .*\*{3}.*                  # xxxx, ****, ....
     | (?:my|the|db|your|some|user|app|admin|root|test)?[-_.]?
       (?:p|pw|pwd|pass|passwd|passwort|password|passphrase|secret|token|key|apikey|creds?
         |credentials|string|value)\d?
-    | (?:your|my|insert|replace|change|example|sample|dummy|placeholder|redacted).*
+    | (?:your|my|insert|enter|replace|change|example|sample|dummy|placeholder|redacted|some)
+      (?:[-_. ()!]{0,3}(?:your|my|the|new|own|real|actual|strong|secure|super|secret|db|database
+        |user|admin|root|access|personal|api|auth|app|git|github|bot|me|this|it|here|in|with|to|password
+        |passwd|passphrase|pass|pwd|pw|token|key|value|string|credentials?|creds|pat|now)){0,6}\d{0,3}
     | foo|bar|baz|qux|x{2,}|none|null|undefined|true|false|user|username|login|name|host|port
     | repo|repository|ref|sha|path
     | .*(?:example|redacted|placeholder|changeme|change_me|change-me|\.\.\.|\u2026).*
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
+_STATES = re.compile(
+    r"required|optional|hidden|visible|shown?|hide|reset|forgot(?:ten)?|change[ds]?|updated?|new|old"
+    r"|(?:in)?valid|wrong|(?:in)?correct|missing|empty|blank|expired|(?:un)?set|yes|no|on|off|prompt"
+    r"|ask|text|plain(?:text)?|hashed|encrypted|md5|sha\d{1,3}|bcrypt|argon2(?:id?)?|scrypt|disabled"
+    r"|enabled|default|success|fail(?:ed|ure)?|error",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile("%([0-9A-Fa-f]{2})")
+_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:/[\w.@+-]*)+")
 
 
 def is_published(text: str) -> bool:
@@ -122,4 +137,19 @@ def stands_for_a_password(text: str, user: str = "") -> bool:
 
     So it is with templates, masks, the word itself, and defaults that repeat the user's name.
     """
-    return text == user or _STANDS_FOR_A_PASSWORD.fullmatch(text) is not None
+    spelled = _unquoted(text)
+    return text == user or any(
+        _STANDS_FOR_A_PASSWORD.fullmatch(each) is not None for each in {text, spelled}
+    )
+
+
+def says_of_a_password(text: str) -> bool:
+    """Tell whether a parameter that is named for a password holds a path or how it is with one."""
+    text = _unquoted(text)
+    if _PATH.fullmatch(text):
+        return not any(map(is_drawn, text.split("/")))
+    return _STATES.fullmatch(text) is not None
+
+
+def _unquoted(text: str) -> str:
+    return _QUOTED.sub(lambda found: chr(int(found[1], 16)), text)

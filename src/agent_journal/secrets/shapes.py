@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from agent_journal.secrets.likeness import is_mask, stands_for_a_password
+from agent_journal.secrets.likeness import is_mask, says_of_a_password, stands_for_a_password
 from agent_journal.secrets.views import Span, View
 from agent_journal.secrets.wrapping import wrapped_end
 
@@ -75,7 +75,7 @@ def url_passwords(view: View) -> Iterator[Span]:
     for found in _PARAMETER.finditer(text):
         before = text[max(found.start() - _QUERY_LIMIT, 0) : found.start()]
         parts = before.rpartition("://")
-        if parts[1] and not re.search(r"\s", parts[2]) and _is_password(found[1]):
+        if parts[1] and not re.search(r"\s", parts[2]) and _is_parameter(found[1]):
             yield Span(view.start_of(found.start(1)), view.end_of(found.end(1)), "url-password")
 
 
@@ -129,6 +129,10 @@ def _is_password(password: str, user: str = "") -> bool:
     if len(password) < _PASSWORD_LEAST or is_mask(password) or _PORT.match(password):
         return False
     return not stands_for_a_password(password, user)
+
+
+def _is_parameter(password: str) -> bool:
+    return _is_password(password) and not says_of_a_password(password)
 
 
 def _is_login(encoded: str) -> bool:

@@ -10,6 +10,7 @@ from agent_journal.secrets.likeness import (
     is_made_up,
     is_mask,
     is_published,
+    says_of_a_password,
     stands_for_a_password,
 )
 
@@ -54,7 +55,9 @@ def suspect(text: str) -> dict[str, int]:
 
 
 def _is_value(value: str, user: str = "") -> bool:
-    if is_mask(value) or stands_for_a_password(value, user) or _CODE.match(value):
+    if is_mask(value) or stands_for_a_password(value, user) or says_of_a_password(value):
+        return False
+    if _CODE.match(value):
         return False
     has_digit = any(character.isdigit() for character in value)
     return has_digit and any(map(str.isalpha, value)) and not is_made_up(value)
