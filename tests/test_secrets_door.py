@@ -102,6 +102,39 @@ class TestLibrary:
                 assert body == (MASKED if policy == "mask" else BODY)
 
 
+class TestReasons:
+    """`Journal.redact`: what is said of a redaction is kept for good, too."""
+
+    @pytest.mark.parametrize("text", ["", "harmless"])
+    def test_masks_and_tells(self, home: Path, text: str) -> None:
+        """Neither the entry nor the ledger holds what stood in the reason."""
+        with open_journal(load_settings({"HOME": str(home)}, model="none")) as opened:
+            entry = opened.write(Draft("T", "harmless words"))
+            done = opened.redact(entry.id, reason=f"leaked {KEY}, pwd: hunter2x9", text=text)
+            assert done.count
+            masked, suspected = done.notices[-2:]
+        assert masked.startswith("1 github-token in the reason looked like secrets and were masked")
+        assert suspected.startswith("1 named-secret in the reason may be secrets; it stays as it")
+        assert leaks(KEY, under=home) == []
+        kept = [path for path in home.rglob("*") if path.is_file()]
+        assert sum(f"leaked {MASK}".encode() in path.read_bytes() for path in kept) >= 2
+
+    def test_does_as_the_journal_does(self) -> None:
+        """Refused, nothing is changed; allowed, nothing is looked for."""
+        with Journal(
+            MemoryStore(), MemoryIndex(), BackgroundLoader(HashingEmbedder), secrets="refuse"
+        ) as strict:
+            entry = strict.write(Draft("T", "harmless"))
+            with pytest.raises(SecretsFoundError, match="reason holds"):
+                strict.redact(entry.id, reason=f"leaked {KEY}")
+            assert strict.read(entry.id) == entry
+        with Journal(
+            MemoryStore(), MemoryIndex(), BackgroundLoader(HashingEmbedder), secrets="allow"
+        ) as lax:
+            entry = lax.write(Draft("T", "harmless"))
+            assert lax.redact(entry.id, reason=f"leaked {KEY}").notices == ()
+
+
 class TestConfiguration:
     """`journal.secrets`, its variable and its flag."""
 
@@ -149,6 +182,14 @@ class TestCommandLine:
         written = shell("write", "T", BODY, "--json").json
         assert written["masked"] == {"github-token": 1, "url-password": 1}
         assert written["suspected"] == {}
+        assert leaks(KEY, under=shell.home) == []
+
+    def test_a_reason_is_masked(self, shell: Shell) -> None:
+        """And that is said."""
+        entry_id = shell("write", "T", "B").out.strip()
+        outcome = shell("redact", entry_id, "--reason", f"leaked {KEY}", "--yes")
+        assert outcome.code == 0
+        assert "warning: 1 github-token in the reason looked like secrets" in outcome.err
         assert leaks(KEY, under=shell.home) == []
 
     def test_suspicion_is_told(self, shell: Shell) -> None:

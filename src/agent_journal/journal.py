@@ -351,13 +351,15 @@ class Journal:
 
         Args:
             entry_id: the entry.
-            reason: why; kept in the entry and the ledger. Without it and without a text only what
-                an earlier redaction left undone is done.
+            reason: why; kept in the entry and the ledger. Its secrets are masked or refused, as a
+                draft's are. Without it and without a text only what an earlier redaction left
+                undone is done.
             text: what to remove, wherever it stands in the entry; empty means all of the entry.
 
         Raises:
             EntryNotFoundError: there is no such entry.
             RedactionRefusedError: there is nothing to remove, or a rule is broken.
+            SecretsFoundError: the reason holds secrets, and they are refused.
             StorageError: it was not done, or not all of it.
             IndexUnavailableError: the entry is redacted, but an index may still hold its words.
         """
@@ -367,13 +369,16 @@ class Journal:
                 index.purge([EntryId(entry_id)])
 
         from agent_journal.redaction import Redaction  # noqa: PLC0415 - searches redact nothing
+        from agent_journal.secrets.screening import screen_text  # noqa: PLC0415 - nor screen they
+        from agent_journal.secrets.telling import sentences_on_reason  # noqa: PLC0415 - as above
 
+        reason, found = screen_text("reason", reason, self._secrets)
         asked = Redaction(reason, text) if reason or text else None
         done = self._store.redact(EntryId(entry_id), asked, purge)
-        if asked is None or not asked.text:
-            return done
-        told = [] if done.count else [_NOT_THERE]
-        told += checking.still_holding(self._store, asked)
+        told = sentences_on_reason(found)
+        if asked is not None and asked.text:
+            told += [] if done.count else [_NOT_THERE]
+            told += checking.still_holding(self._store, asked)
         return replace(done, notices=(*done.notices, *told))
 
     def tags(self) -> dict[str, int]:

@@ -42,8 +42,23 @@ def screen(draft: Draft, policy: Policy) -> tuple[Draft, Screening]:
     return replace(draft, title=title, body=body, tags=tags, provenance=origin, extra=extra), found
 
 
+def screen_text(field: str, text: str, policy: Policy) -> tuple[str, Screening]:
+    """Return a text that is no draft's as it may be kept, and what was found in it.
+
+    Raises:
+        SecretsFoundError: there are secrets, and the policy is to refuse them.
+    """
+    if policy == "allow":
+        return text, Screening()
+    desk = _Desk()
+    screened = desk.text(field, text)
+    if desk.masked and policy == "refuse":
+        raise SecretsFoundError(field, dict(desk.masked))
+    return screened, Screening(masked=dict(desk.masked), suspected=dict(desk.suspected))
+
+
 class _Desk:
-    """Looks at the texts of one draft, and counts what it finds.
+    """Looks at texts, such as those of one draft, and counts what it finds.
 
     Attributes:
         field: where the first secret was.

@@ -23,5 +23,21 @@ def sentences(found: Screening) -> list[str]:
     return told
 
 
+def sentences_on_reason(found: Screening) -> list[str]:
+    """Say what was found in the reason of a redaction, which nothing removes any more."""
+    told = []
+    if found.masked:
+        told.append(
+            f"{_listed(found.masked)} in the reason looked like secrets and were masked: "
+            "[masked:KIND] stands in their place"
+        )
+    if found.suspected:
+        told.append(
+            f"{_listed(found.suspected)} in the reason may be secrets; it stays as it is, in the "
+            "entry and in the ledger"
+        )
+    return told
+
+
 def _listed(kinds: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items())
