@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import traceback
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.drafts import DRAFTS
-from tests.secrets.caught import URL, Draw, key_block, placed, tokens, web_token
+from tests.secrets.caught import URL, Draw, encoded, key_block, placed, tokens, web_token
 from tests.secrets.spared import SPARED
 
 from agent_journal.errors import SecretsFoundError, TitleTooLongError
@@ -60,7 +61,13 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "all of it for urls": lambda secret: "".join(f"%{ord(letter):02X}" for letter in secret),
     "escaped slashes": lambda secret: secret.replace("/", "\\/"),
     "unseen": "\u200b".join,
+    "turned": "\u200e".join,
+    "overridden": "\u202e".join,
+    "applied": "\u2061".join,
+    "joined": "\u034f".join,
     "coloured": lambda secret: f"{secret[:12]}\x1b[1m{secret[12:]}",
+    "coloured by parts": lambda secret: f"{secret[:12]}\x1b[38:5:1m{secret[12:]}",
+    "in another set": lambda secret: f"{secret[:12]}\x1b(B{secret[12:]}",
     "crlf": lambda secret: secret.replace("\n", "\r\n"),
 }
 
@@ -191,7 +198,7 @@ class TestMasking:
             assert counts == {kind: 1}, kind
             assert masked.startswith("a ")
             assert masked.endswith(" b")
-            assert tails(secret, masked.replace("\u200b", "")) == []
+            assert tails(secret, re.sub("[\u034f\u200b\u200e\u202e\u2061]", "", masked)) == []
 
     @pytest.mark.parametrize("width", [40, 60, 64, 72, 76, 80, 120])
     @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\\\n", "\n    "])
@@ -306,6 +313,15 @@ class TestWebTokens:
         token = ".".join([header, *(draw(length, URL) for length in (342, 16, 80, 22))])
         assert mask(f"a {token} b")[0] == "a [masked:json-web-token] b"
 
+    @pytest.mark.parametrize("space", [" ", "\n", "\r\n  "])
+    def test_a_header_may_be_spaced(self, space: str) -> None:
+        """As some libraries write JSON."""
+        draw = Draw(23)
+        token = ".".join(
+            [encoded(f'{{{space}"alg":{space}"HS256" }}'), *web_token(draw).split(".")[1:]]
+        )
+        assert mask(f"a {token} b")[0] == "a [masked:json-web-token] b"
+
     @pytest.mark.parametrize("width", [50, 64, 76])
     def test_a_wrapped_one_leaves_no_tail(self, width: int) -> None:
         """Its signature ends where its lines do."""
@@ -384,6 +400,7 @@ HOSTILE = {
     "long prefixes": "sk-ant-" + "api03-",
     "headers": "eyJ",
     "headers with dots": ".eyJ",
+    "spaced headers": "ewo.eyA",
     "headers with dashes": "-eyJ",
     "beginnings of keys": "-----BEGIN PRIVATE KEY-----",
     "private lines": "Private-Lines: 3\n",

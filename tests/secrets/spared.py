@@ -146,6 +146,9 @@ SPARED = (
     "https://shop.test/in?pwd=%2Fhome%2Fme%2Fsrc",
     "https://shop.test/in?password=reset",
     # Code
+    "load(['/assets/sk-9f86d081884c7d659a2feaa0c55ad015.js', 'sk-5d41402abc4b2a76b9719d911017c592.css'])",
+    "hf_" + "getUserProfileFromDatabaseOrCached",
+    "hf_" + "ModelForConditionalTextGenerations",
     "the component is src/components/navigation/DropdownMenu2/index9/v10/Component",
     "getUserProfileSettingsFromDatabaseOrCacheByIdentifier",
     "see https://acme.test/#SectionOnHowToDeployTheThing2026ToTheStagingClusterNo15",

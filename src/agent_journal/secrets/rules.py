@@ -12,13 +12,16 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from agent_journal.secrets.likeness import is_made_up
+from agent_journal.secrets.likeness import is_made_up, is_spoken
 
 WORD = "[A-Za-z0-9]"
 URL = "[A-Za-z0-9_-]"
 HEX = "[0-9a-f]"
 BASE64 = "[A-Za-z0-9+/]"
 BASE32 = "[A-Z2-7]"
+NO_FILE = (
+    r"(?!\.(?:[cm]?js|css|map|json|html?|svg|png|jpe?g|webp|woff2?|txt|md|gz|br)(?![A-Za-z0-9]))"
+)
 NAMED = r"[\"']?\s{0,3}(?:=>|[:=])\s{0,3}[\"']?"
 
 
@@ -105,6 +108,16 @@ def _mixes(text: str) -> bool:
     return text.lower() != text and text[4:].upper() != text[4:]
 
 
+def _is_no_name(text: str) -> bool:
+    """Tell whether what follows three characters is no identifier of words, such as a function's.
+
+    Of those that are drawn one in a thousand reads so.
+    """
+    return _mixes(text) and not is_spoken(text[3:], _NAME_SHARE)
+
+
+_NAME_SHARE = 0.75
+
 RULES: tuple[Rule, ...] = (
     # Where code lives
     Rule("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), WORD + "{36}", WORD,
@@ -136,11 +149,11 @@ RULES: tuple[Rule, ...] = (
     Rule("openrouter-key", ("sk-or-v1-",), HEX + "{64}"),
     Rule("langfuse-key", ("sk-lf-",), f"{HEX}{{8}}(?:-{HEX}{{4}}){{3}}-{HEX}{{12}}"),
     Rule("model-api-key", ("sk-",), f"(?!{HEX}{{32}}){WORD}{{48}}", glued=False, holds=_mixes),
-    Rule("model-api-key", ("sk-",), HEX + "{32}", glued=False),
+    Rule("model-api-key", ("sk-",), HEX + "{32}" + NO_FILE, glued=False),
     Rule("groq-key", ("gsk_",), WORD + "{52}", WORD, whole=(52,)),
     Rule("xai-key", ("xai-",), WORD + "{80}", WORD, whole=(80,)),
     Rule("perplexity-key", ("pplx-",), WORD + "{48}", WORD, whole=(48,)),
-    Rule("huggingface-token", ("hf_",), "[A-Za-z]{34}", glued=False, holds=_mixes),
+    Rule("huggingface-token", ("hf_",), "[A-Za-z]{34}", glued=False, holds=_is_no_name),
     Rule("replicate-token", ("r8_",), WORD + "{37}", glued=False),
     Rule("nvidia-key", ("nvapi-",), URL + "{60}", URL, whole=(64,)),
     Rule("elevenlabs-key", ("sk_",), HEX + "{48}", glued=False),
@@ -157,7 +170,8 @@ RULES: tuple[Rule, ...] = (
         BASE64 + "{40}", lead=NAMED,
     ),
     Rule("aws-session-token", ("IQoJb3JpZ2lu", "FwoGZXIvYXdz"), BASE64 + "{100}", "[A-Za-z0-9+/=]"),
-    Rule("aws-bedrock-key", ("ABSK",), BASE64 + "{109}", "[A-Za-z0-9+/=]", glued=False),
+    Rule("aws-bedrock-key", ("ABSK",), BASE64 + "{109}", "[A-Za-z0-9+/=]", glued=False,
+         whole=(128,)),
     Rule("google-api-key", ("AIza",), URL + "{35}", glued=False),
     Rule("google-oauth-secret", ("GOCSPX-",), URL + "{28}"),
     Rule("google-oauth-token", ("ya29.",), URL + "{40}", "[A-Za-z0-9_.-]"),

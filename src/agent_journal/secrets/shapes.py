@@ -15,6 +15,9 @@ _HEADER_LIMIT = 4096
 _TRIES = 8
 _TOKEN_LEAST = 20
 _SAMPLE_PAYLOAD = "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9l"  # John Doe of the tutorials
+_HEADER_MARKS = ("eyJ", "eyA", "ewo", "ew0K")
+"""How an object begins in base64: with its first name, a blank or a line's end."""
+
 _OBJECT = re.compile(rb'\{\s{0,9}"')
 _RSA = (342, 512, 683)
 _LAST_LENGTHS = {  # of the signature by its algorithm, or of the check by the encryption
@@ -41,8 +44,13 @@ _BASIC = re.compile(r"\bBasic[ \t+]{1,4}([A-Za-z0-9+/]{8,512}={0,2})", re.IGNORE
 
 def signed_tokens(view: View) -> Iterator[Span]:
     """Find JSON web tokens: those whose header can be read."""
+    for mark in _HEADER_MARKS:
+        yield from _tokens_from(view, mark)
+
+
+def _tokens_from(view: View, mark: str) -> Iterator[Span]:
     text, segment_end, tries, end = view.text, -1, 0, 0
-    at = text.find("eyJ")
+    at = text.find(mark)
     while at >= 0:
         if at >= segment_end:
             segment_end, tries = _segment_end(text, at), 0
@@ -52,7 +60,7 @@ def signed_tokens(view: View) -> Iterator[Span]:
             if token_end := _token_end(view, at, segment_end):
                 end = token_end
                 yield Span(view.start_of(at), view.end_of(end), "json-web-token")
-        at = text.find("eyJ", max(at + 3, segment_end - _HEADER_LIMIT if far else 0, end))
+        at = text.find(mark, max(at + 3, segment_end - _HEADER_LIMIT if far else 0, end))
 
 
 def url_passwords(view: View) -> Iterator[Span]:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 _BREAK = r"(?P<line>\\?(?:\r\n?|\n)[ \t]*+(?![\r\n]))"
 _UNSEEN = (
-    "(?P<unseen>[\u00ad\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
-    r"|\x1b\[[0-9;]*+[A-Za-z])"
+    "(?P<unseen>[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
+    "\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+    r"|\x1b\[[0-9;:]*+[A-Za-z]|\x1b[()][A-Za-z0-9])"
 )
 _ESCAPE = r"(?P<escape>%[0-9A-Fa-f]{2}|\\{1,4}(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrt\"'/]))"
 _WHOLE_LINES = re.compile(_UNSEEN)
@@ -19,7 +20,8 @@ _UNESCAPED_LINES = re.compile(f"{_UNSEEN}|{_ESCAPE}")
 _UNESCAPED = re.compile(f"{_BREAK}|{_UNSEEN}|{_ESCAPE}")
 _ESCAPES = re.compile(_ESCAPE)
 _ESCAPE_BEFORE = re.compile(
-    r"(?:%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\\[abefnrtv0]|\x1b\[[0-9;]{0,9}m)\Z"
+    r"(?:%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\\[abefnrtv0]|\x1b\[[0-9;:]{0,9}m"
+    r"|\x1b[()]\w)\Z"
 )
 _ESCAPE_LENGTH = 12
 _NAMED = {"n": "\n", "r": "\n", "t": "\t"}
