@@ -32,7 +32,7 @@ _PUTTY = re.compile(r"Private-Lines:[ \t]{0,3}\d{1,3}")
 _APART = re.compile(  # what may stand between lines in place of an end
     r"\\{1,16}[nr]|%0[AaDd]|</?(?:br|p|div|span|code|pre)[ ]?/?>"
     r"|&(?:nbsp|quot|\#34|\#39|\#10|\#13|\#x[0Aa]*[ADad]);"
-    r"|Proc-Type:\s?4,ENCRYPTED|DEK-Info:\s?[A-Z0-9-]{3,20}(?:,[0-9A-Fa-f]{16,32})?"
+    r"|Proc-Type:\s{0,1}4,ENCRYPTED|DEK-Info:\s?[A-Z0-9-]{3,20}(?:,[0-9A-Fa-f]{16,32})?"
 )
 _LINE_HEADER = re.compile(rf"\W{{0,24}}(?:{_HEADERS}):")
 _CHECKSUM = re.compile(r"\W{0,24}=[A-Za-z0-9+/]{4}\W{0,24}")
