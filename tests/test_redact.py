@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from tests.drop import run_as_nobody
@@ -55,6 +55,11 @@ def site(tmp_path: Path) -> Iterator[Home]:
     made.fill()
     yield made
     made.close()
+
+
+def unusable(*_: object) -> NoReturn:
+    """Stand for a call of an index that can't be used."""
+    raise IndexUnavailableError("index", "read-only")
 
 
 class TestWhole:
@@ -211,12 +216,8 @@ class TestText:
         self, site: Home, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The same call again does the rest; once that is done, it is refused."""
-
-        def fail(*_: object) -> None:
-            raise IndexUnavailableError("index", "read-only")
-
         with monkeypatch.context() as patch:
-            patch.setattr(type(site.index), "purge", fail)
+            patch.setattr(type(site.index), "purge", unusable)
             with pytest.raises(IndexUnavailableError):
                 site.journal.redact(site.secret, reason="why", text="zyxquokka")
         assert [problem.kind for problem in site.problems()] == ["unfinished"]
@@ -316,12 +317,8 @@ class TestFailures:
         self, site: Home, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It never falls back to an index in memory and believes all to be done."""
-
-        def fail(*_: object) -> None:
-            raise IndexUnavailableError("index", "read-only")
-
         with monkeypatch.context() as patch:
-            patch.setattr(type(site.index), "purge", fail)
+            patch.setattr(type(site.index), "purge", unusable)
             with pytest.raises(IndexUnavailableError):
                 site.journal.redact(site.secret, reason="why")
         assert [problem.kind for problem in site.problems()] == ["unfinished"]
@@ -333,12 +330,8 @@ class TestFailures:
         self, site: Home, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A journal that has fallen back to memory still cleans what is on the disk."""
-
-        def fail(*_: object) -> None:
-            raise IndexUnavailableError("index", "locked")
-
         with monkeypatch.context() as patch:
-            patch.setattr(type(site.index), "generation", fail)
+            patch.setattr(type(site.index), "generation", unusable)
             assert site.journal.search(Query("zebra"), wait_s=0).notices
         site.journal.redact(site.secret, reason="why")
         assert mentions(site.root) == []
@@ -628,12 +621,9 @@ class TestElsewhere:
             at=site.created,
         )[0]
 
-        def fail(*_: object) -> None:
-            raise IndexUnavailableError("index", "read-only")
-
         path.unlink()
         path.write_bytes(tombstone)
-        monkeypatch.setattr(type(site.index), "purge", fail)
+        monkeypatch.setattr(type(site.index), "purge", unusable)
         with caplog.at_level(logging.WARNING, "agent_journal"):
             (hit,) = site.journal.search(Query("Turin"), wait_s=0).hits
         assert MARKER in hit.entry.body

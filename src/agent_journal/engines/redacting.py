@@ -68,8 +68,10 @@ def redact_file(
             _await_others(folder, path)
             leftovers = [name for name in names(folder) if is_temporary(name)]
             entry, data, sha256 = _read(folder, path, entry_id)
-            is_unfinished = ledgers is not None and not _is_entered(
-                _told(folder, ledgers, entry), sha256
+            is_unfinished = (  # of one without a mark nothing can be; and ledgers may be long
+                ledgers is not None
+                and bool(mark_of(entry))
+                and not _is_entered(_told(folder, ledgers, entry), sha256)
             )
             new, count = redact(entry, data, asked, was=sha256, at=at, is_unfinished=is_unfinished)
             notices = _keeping(folder, path.name) if count else ()

@@ -141,6 +141,7 @@ class SqliteIndex:
         if not changed and not removed:
             return []
         passed_over, step = self._file.write(work)
+        left = set(passed_over)
 
         def updated(known: dict[EntryId, Version]) -> dict[EntryId, Version]:
             known = dict(known)
@@ -149,7 +150,6 @@ class SqliteIndex:
             known.update((one.id, one.version) for one in changed if one.id not in left)
             return known
 
-        left = set(passed_over)
         self._listing.follow(step, updated)
         return passed_over
 

@@ -33,9 +33,7 @@ def screen(draft: Draft, policy: Policy) -> tuple[Draft, Screening]:
         for name in Provenance.__slots__
     }
     extra = desk.mapping(draft.extra)
-    if desk.masked and policy == "refuse":
-        raise SecretsFoundError(desk.field, dict(desk.masked))
-    found = Screening(masked=dict(desk.masked), suspected=dict(desk.suspected))
+    found = desk.found(policy)
     if not desk.masked:
         return draft, found
     origin = Provenance(**known)
@@ -52,9 +50,7 @@ def screen_text(field: str, text: str, policy: Policy) -> tuple[str, Screening]:
         return text, Screening()
     desk = _Desk()
     screened = desk.text(field, text)
-    if desk.masked and policy == "refuse":
-        raise SecretsFoundError(field, dict(desk.masked))
-    return screened, Screening(masked=dict(desk.masked), suspected=dict(desk.suspected))
+    return screened, desk.found(policy)
 
 
 class _Desk:
@@ -81,6 +77,16 @@ class _Desk:
             self.masked.update(counts)
         self.suspected.update(suspect(masked))
         return masked[len(before) :]
+
+    def found(self, policy: Policy) -> Screening:
+        """Return what was found in all of them.
+
+        Raises:
+            SecretsFoundError: there are secrets, and the policy is to refuse them.
+        """
+        if self.masked and policy == "refuse":
+            raise SecretsFoundError(self.field, dict(self.masked))
+        return Screening(masked=dict(self.masked), suspected=dict(self.suspected))
 
     def mapping(self, given: Mapping[str, Value]) -> dict[str, Value]:
         """Return a mapping without its secrets, in names and values at any depth."""
